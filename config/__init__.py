@@ -1,0 +1,1 @@
+"""Holds config.cfg, the configuration with every key explained, so that it is installed with the programs."""

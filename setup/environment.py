@@ -1,0 +1,137 @@
+"""Makes the private virtual environment of ./crawl and ./test, and prints where its programs are.
+
+Called as `python setup/environment.py run|test` with the interpreter the environment is for; standard library only.
+The environment is complete if and only if its stamp file holds the expected digest: the stamp is removed before
+anything changes and written last, so whatever an interrupted set-up left behind is thrown away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements"
+# "test" installs on top of "run", so a complete "test" environment serves "run" as well.
+FILES = {
+    "run": ("build.txt", "run.txt"),
+    "test": ("build.txt", "run.txt", "test.txt"),
+}
+
+
+class SetupError(Exception):
+    """The environment cannot be made; the message tells the user what to do."""
+
+
+def say(text: str) -> None:
+    print(f"setup: {text}", file=sys.stderr, flush=True)
+
+
+def expected_stamp(level: str) -> str:
+    """Digest of all that makes an environment out of date when it changes."""
+    digest = hashlib.sha256()
+    # Scripts inside an environment hold its absolute path: a moved or copied project needs a new one.
+    digest.update(f"{ROOT}\n{os.path.realpath(sys.executable)}\n{sys.version}\n".encode())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    installed = [project["build-system"], project["project"], project["tool"]["setuptools"]]
+    digest.update(json.dumps(installed, sort_keys=True).encode())
+    for name in FILES[level]:
+        digest.update(b"\0" + (REQUIREMENTS / name).read_bytes())
+    return f"{level} {digest.hexdigest()}\n"
+
+
+def is_complete(venv: Path, level: str) -> bool:
+    try:
+        stamp = (venv / "stamp").read_text()
+    except (OSError, UnicodeDecodeError):
+        return False
+    accepted = [expected_stamp(name) for name in FILES if set(FILES[name]) >= set(FILES[level])]
+    return stamp in accepted and os.access(venv / "bin" / "python", os.X_OK)
+
+
+def make(venv: Path, level: str) -> None:
+    """Makes the environment; the caller holds the lock."""
+    only_add = level == "test" and is_complete(venv, "run")
+    (venv / "stamp").unlink(missing_ok=True)
+    if not only_add:
+        say(f"making {venv.name} (once; a minute or two)")
+        if venv.exists():
+            shutil.rmtree(venv)
+        require_venv_module()
+        run([sys.executable, "-m", "venv", str(venv)])
+    else:
+        say(f"adding what the tests need to {venv.name} (once)")
+    # Nothing but the pinned versions may come in, not even to build a library that comes as source:
+    # hence no build isolation (it would fetch the newest setuptools) and no dependency resolution.
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    run([*pip, "-r", str(REQUIREMENTS / "build.txt")])
+    run([*pip, "--no-build-isolation", "--no-deps", "-r", str(REQUIREMENTS / f"{level}.txt")])
+    # "compat" puts the project folder itself on the path, so a new top-level package is seen at once.
+    compat = ["--config-settings", "editable_mode=compat"]
+    run([*pip, "--no-build-isolation", "--no-deps", *compat, "--editable", str(ROOT)])
+    partial = venv / "stamp.part"
+    partial.write_text(expected_stamp(level))
+    partial.replace(venv / "stamp")
+
+
+def require_venv_module() -> None:
+    """Debian and Ubuntu keep ensurepip in a package of its own; gets it when that is possible."""
+    if importlib.util.find_spec("ensurepip"):
+        return
+    package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
+    command = ["apt-get", "install", "-y", "--no-install-recommends", package]
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise SetupError(f"Python's venv module is incomplete; run as root: {' '.join(command)}")
+    say(f"installing {package}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run(["apt-get", "update", "-qq"], environment)
+    run(command, environment)
+
+
+def run(command: list[str], environment: dict[str, str] | None = None) -> None:
+    # stdout is for the path we print; PYTHONPATH and the like of the caller must not leak into pip.
+    env = {k: v for k, v in (environment or os.environ).items() if not k.startswith("PYTHON")}
+    status = subprocess.run(command, stdout=sys.stderr.fileno(), env=env).returncode
+    if status:
+        raise SetupError(f"failed with status {status}: {' '.join(command)}")
+
+
+def ensure(level: str) -> Path:
+    """Returns the bin folder of a complete environment, made or remade when needed."""
+    venv = ROOT / f".venv-{sys.version_info.major}.{sys.version_info.minor}"
+    if not is_complete(venv, level):
+        # One lock for all versions: they share the project's build folder.
+        lock_path = ROOT / ".setup" / "lock"
+        lock_path.parent.mkdir(exist_ok=True)
+        with lock_path.open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not is_complete(venv, level):  # somebody else may have made it while we waited
+                make(venv, level)
+    return venv / "bin"
+
+
+def main() -> int:
+    if len(sys.argv) != 2 or sys.argv[1] not in FILES:
+        print("usage: environment.py run|test", file=sys.stderr)
+        return 2
+    try:
+        print(ensure(sys.argv[1]))
+    except (SetupError, OSError) as error:
+        say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted; the next start begins anew")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
