@@ -1,0 +1,1 @@
+"""Tests: `unit`, `contract`, `integration`, `faults`, and `web`, the servers that they crawl."""

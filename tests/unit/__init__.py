@@ -1,0 +1,1 @@
+"""Pure tests, seconds in all."""
