@@ -1,0 +1,274 @@
+"""The file format of the harvest: one bundle holds pages of one domain from one job.
+
+    example.org.1700000000.17.tar.bz2           a tar file: MANIFEST.jsonl, then data.* and data.xml of each page
+    example.org.1700000000.17.tar.bz2.manifest  the same manifest, zstd, with size and digest of the whole file
+
+The manifest inside makes a bundle prove itself; the one beside it lets the receiver verify and catalogue without
+unpacking. The file beside is published first, so that a bundle with its final name always has its manifest.
+"""
+
+import bz2
+import hashlib
+import json
+import os
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO, Any, cast
+
+import zstandard
+
+from common.errors import BundleError
+from common.files import publish, sync_directory
+from common.names import page_folder
+from common.page import XML_NAME, PageMeta
+
+FORMATS = ("tar.bz2", "tar.zst")
+MANIFEST_SUFFIX = ".manifest"
+MANIFEST_NAME = "MANIFEST.jsonl"
+FORMAT_VERSION = 1
+
+_FILE_NAME = re.compile(r"(?P<domain>.+)\.(?P<time>[0-9]{1,12})\.(?P<job>[0-9A-Za-z_-]{1,40})\.(?P<format>tar\.(?:bz2|zst))")
+_IN_MEMORY_BYTES = 1 << 20  # a bundle under way stays in memory up to this size, then goes to a file
+_CHUNK_BYTES = 1 << 18
+_MAX_MANIFEST_BYTES = 1 << 28  # a manifest beyond this is a bomb: ours have about 400 bytes a page
+
+
+@dataclass(frozen=True, slots=True)
+class PageEntry:
+    """One page as the manifest lists it."""
+
+    folder: str  # inside the bundle
+    data_name: str  # data.html, data.pdf, …
+    size: int  # bytes of the body
+    xml_sha1: str
+    meta: PageMeta
+
+    @property
+    def data_member(self) -> str:
+        return f"{self.folder}/{self.data_name}"
+
+    @property
+    def xml_member(self) -> str:
+        return f"{self.folder}/{XML_NAME}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a bundle contains. `bundle_*` are known only beside the bundle, not inside."""
+
+    domain: str
+    job: str
+    created: int
+    pages: tuple[PageEntry, ...]
+    bundle_sha256: str = ""
+    bundle_size: int = 0
+
+
+class BundleWriter:
+    """Collects pages of one domain, then writes the bundle. Used by one thread at a time; owns a temporary file.
+
+    Pages wait uncompressed: a bz2 compressor needs 8 MB, and a job has bundles of many domains under way.
+    """
+
+    def __init__(self, domain: str, job: str, spool: Path) -> None:
+        self.domain = domain
+        self.job = job
+        self.pages: list[PageEntry] = []
+        self.size = 0
+        self._tar = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=spool)  # noqa: SIM115
+
+    def add(self, meta: PageMeta, data_name: str, body: bytes, xml: bytes) -> None:
+        """Add one page. Its folder follows from the address that answered for it."""
+        folder = page_folder(meta.original_url)
+        entry = PageEntry(folder, data_name, len(body), _sha1(xml), meta)
+        time = int(meta.crawl_time)
+        for block in (*_member(entry.data_member, body, time), *_member(entry.xml_member, xml, time)):
+            self.size += self._tar.write(block)
+        self.pages.append(entry)
+
+    def write(self, folder: Path, created: int, container: str) -> Path:
+        """Write bundle and manifest into `folder` and return the bundle's path; both are on disk then."""
+        manifest = Manifest(self.domain, self.job, created, tuple(self.pages))
+        path = folder / bundle_name(self.domain, created, self.job, container)
+        self._tar.seek(0)
+        hasher = hashlib.sha256()
+        size = 0
+        with path.open("wb") as file:
+            for chunk in _compressed(self._blocks(manifest), container):
+                hasher.update(chunk)
+                size += file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        proven = replace(manifest, bundle_sha256=hasher.hexdigest(), bundle_size=size)
+        publish(manifest_path(path), [manifest_bytes(proven)])
+        sync_directory(folder)
+        return path
+
+    def _blocks(self, manifest: Manifest) -> Iterator[bytes]:
+        yield from _member(MANIFEST_NAME, _json_lines(manifest), manifest.created)
+        while chunk := self._tar.read(_CHUNK_BYTES):
+            yield chunk
+        yield bytes(2 * tarfile.BLOCKSIZE)
+
+    def close(self) -> None:
+        """Drop what was collected."""
+        self._tar.close()
+
+
+def bundle_name(domain: str, created: int, job: str, container: str) -> str:
+    """The file name of a bundle."""
+    return f"{domain}.{created}.{job}.{container}"
+
+
+def parse_bundle_name(name: str) -> tuple[str, int, str, str] | None:
+    """Domain, time, job and container of a bundle's file name; None if it is not one."""
+    match = _FILE_NAME.fullmatch(name)
+    return (match["domain"], int(match["time"]), match["job"], match["format"]) if match else None
+
+
+def manifest_path(bundle: Path) -> Path:
+    """Where the manifest beside a bundle is."""
+    return bundle.with_name(bundle.name + MANIFEST_SUFFIX)
+
+
+def manifest_bytes(manifest: Manifest) -> bytes:
+    """The file beside the bundle."""
+    return zstandard.ZstdCompressor(write_checksum=True).compress(_json_lines(manifest))
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """Read the file beside a bundle; BundleError if it is not one."""
+    try:
+        text = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data).read(_MAX_MANIFEST_BYTES)
+    except zstandard.ZstdError as error:
+        raise BundleError(f"the manifest cannot be unpacked: {error}") from error
+    return _parse_json_lines(text)
+
+
+def read_manifest(bundle: Path) -> Manifest:
+    """The manifest of a stored bundle: from the file beside it, or else from inside."""
+    try:
+        return parse_manifest(manifest_path(bundle).read_bytes())
+    except (OSError, BundleError):
+        return manifest_inside(bundle)
+
+
+def manifest_inside(bundle: Path) -> Manifest:
+    """The manifest in the bundle itself: its first member, so this reads the beginning only."""
+    with _reading(bundle), _open_tar(bundle) as tar:
+        member = tar.next()
+        if member is None or member.name != MANIFEST_NAME:
+            raise BundleError(f"{bundle.name} does not begin with a manifest")
+        return _parse_json_lines(_content(tar, member))
+
+
+def read_pages(bundle: Path) -> Iterator[tuple[PageEntry, bytes, bytes]]:
+    """Each page with its body and its data.xml, checked against the manifest; BundleError if anything differs."""
+    with _reading(bundle), _open_tar(bundle) as tar:
+        first = tar.next()
+        if first is None or first.name != MANIFEST_NAME:
+            raise BundleError(f"{bundle.name} does not begin with a manifest")
+        for entry in _parse_json_lines(_content(tar, first)).pages:
+            body = _next_content(tar, entry.data_member)
+            xml = _next_content(tar, entry.xml_member)
+            if (_sha1(body), _sha1(xml)) != (entry.meta.sha1, entry.xml_sha1):
+                raise BundleError(f"{bundle.name}: {entry.folder} does not match its digest")
+            yield entry, body, xml
+        if tar.next() is not None:
+            raise BundleError(f"{bundle.name} has members that its manifest does not list")
+
+
+def file_sha256(path: Path) -> str:
+    """Digest of a whole file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class _reading:
+    """Turns what tarfile, bz2 and zstd raise on damaged input into BundleError."""
+
+    def __init__(self, bundle: Path) -> None:
+        self._bundle = bundle
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, tarfile.TarError | EOFError | zstandard.ZstdError | ValueError | OSError):
+            raise BundleError(f"{self._bundle.name} cannot be read: {error}") from error
+
+
+def _open_tar(bundle: Path) -> tarfile.TarFile:
+    stream: Any
+    if bundle.name.endswith(".zst"):
+        stream = zstandard.open(bundle, "rb")
+    else:
+        stream = bz2.open(bundle, "rb")
+    return tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|")
+
+
+def _next_content(tar: tarfile.TarFile, name: str) -> bytes:
+    member = tar.next()
+    if member is None or member.name != name:
+        raise BundleError(f"{name} is missing; found {member.name if member else 'the end'}")
+    return _content(tar, member)
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = tar.extractfile(member)
+    if file is None:
+        raise BundleError(f"{member.name} is no file")
+    return file.read()
+
+
+def _member(name: str, data: bytes, time: int) -> tuple[bytes, bytes, bytes]:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    info.mtime = time
+    return info.tobuf(tarfile.PAX_FORMAT), data, bytes(-len(data) % tarfile.BLOCKSIZE)
+
+
+def _compressed(blocks: Iterable[bytes], container: str) -> Iterator[bytes]:
+    compressor: Any
+    if container == "tar.zst":
+        compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
+    else:
+        compressor = bz2.BZ2Compressor()
+    for block in blocks:
+        if chunk := compressor.compress(block):
+            yield chunk
+    yield compressor.flush()
+
+
+def _json_lines(manifest: Manifest) -> bytes:
+    head = {"version": FORMAT_VERSION} | {key: value for key, value in asdict(replace(manifest, pages=())).items()}
+    del head["pages"]
+    rows = [head, *({**asdict(page.meta), **_own_fields(page)} for page in manifest.pages)]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8", "surrogatepass")
+
+
+def _own_fields(page: PageEntry) -> dict[str, Any]:
+    return {"folder": page.folder, "data_name": page.data_name, "size": page.size, "xml_sha1": page.xml_sha1}
+
+
+def _parse_json_lines(data: bytes) -> Manifest:
+    try:
+        head, *rows = (json.loads(line) for line in data.decode("utf-8", "surrogatepass").split("\n") if line)
+        if head.pop("version") != FORMAT_VERSION:
+            raise BundleError("the manifest is of another version")
+        return Manifest(pages=tuple(_entry(row) for row in rows), **head)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BundleError(f"the manifest is damaged: {error}") from error
+
+
+def _entry(row: dict[str, Any]) -> PageEntry:
+    own = {key: row.pop(key) for key in ("folder", "data_name", "size", "xml_sha1")}
+    return PageEntry(meta=PageMeta(**row), **own)
+
+
+def _sha1(data: bytes) -> str:
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()

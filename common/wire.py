@@ -1,0 +1,238 @@
+"""The values that cross the network between URL server and client, and how an outcome is named.
+
+Frozen values without behaviour. Tables travel as text, a row per line and a tab between fields: plain SOAP for any
+tool kit, and a hundred times cheaper than an element per URL for both ends.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from functools import cache
+from math import isfinite
+from typing import Any, TypeVar
+
+Row = TypeVar("Row")
+
+
+class Outcome(StrEnum):
+    """What became of one URL. The value is the word used on the wire, in the blacklist and in the manual."""
+
+    STORED = "stored"  # the page is in Pages/
+    UNCHANGED = "unchanged"  # a conditional request found nothing new
+    REDIRECTED = "redirected"  # the target is among the found URLs
+    DISALLOWED = "disallowed"  # robots.txt says no
+    UNWANTED = "unwanted"  # not HTML, and document_save is off
+    NOT_FOUND = "not_found"  # 404, 410
+    CLIENT_ERROR = "client_error"  # any other 4xx
+    SERVER_ERROR = "server_error"  # 5xx
+    BUSY = "busy"  # 429, or 503 with Retry-After
+    ROBOTS_UNREACHABLE = "robots_unreachable"  # RFC 9309: disallowed until robots.txt answers
+    DNS = "dns"  # the name does not resolve
+    REFUSED = "refused"  # nobody listens, or no route
+    TIMEOUT = "timeout"  # connecting, waiting or the whole fetch took too long
+    TLS = "tls"  # certificate or handshake
+    BROKEN = "broken"  # the answer broke off or is no HTTP
+    TOO_LARGE = "too_large"  # body or headers beyond the limits
+    BAD_CONTENT = "bad_content"  # the content encoding cannot be undone
+    BAD_REDIRECT = "bad_redirect"  # no usable target, or too many hops
+    FORBIDDEN_ADDRESS = "forbidden_address"  # a loopback, private or otherwise closed address
+    INTERNAL = "internal"  # our own mistake; the log of the client has it
+
+
+@dataclass(frozen=True, slots=True)
+class UrlTask:
+    """One URL of a job, with what a conditional request needs."""
+
+    url: str  # the address
+    depth: int = 0  # links from a start URL
+    hops: int = 0  # redirects that led here
+    etag: str = ""
+    last_modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostShare:
+    """How a client may use one host of its job."""
+
+    host: str
+    delay_seconds: float
+    connections: int = 1
+    allow_private: bool = False  # an operator's own start host, or allow_private = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """What the client must follow while it works on a job. Names as in config.cfg where they are keys there."""
+
+    ftp_host: str  # empty: the host of the URL server
+    ftp_port: int
+    ftp_user: str
+    ftp_password: str
+    ftp_tls: bool
+    agent_name: str
+    contact: str
+    robots_control: bool
+    page_parse: bool
+    document_save: bool
+    drop_index_names: bool
+    bundle_format: str
+    max_body_bytes: int
+    max_header_bytes: int
+    max_redirects: int
+    connect_timeout_seconds: float
+    idle_timeout_seconds: float
+    fetch_timeout_seconds: float
+    max_crawl_delay_seconds: float
+    report_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work for one client. Without tasks: come back after `wait_seconds`."""
+
+    job: str
+    lease_seconds: float
+    wait_seconds: float
+    tasks: Sequence[UrlTask]
+    hosts: Sequence[HostShare]
+    settings: JobSettings
+    finished: bool = False  # nothing is queued or leased any more, or a limit is reached
+
+
+@dataclass(frozen=True, slots=True)
+class UrlResult:
+    """The outcome of one URL of a job."""
+
+    url: str
+    outcome: Outcome
+    status: int = 0
+    size: int = 0  # bytes of the body
+    detail: str = ""  # for a person
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUrl:
+    """A link or a redirect target."""
+
+    url: str
+    depth: int
+    hops: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HostFact:
+    """What a client learned about a host and the server should know."""
+
+    host: str
+    address: str = ""  # the IP address that answered
+    crawl_delay_seconds: float = -1.0  # from robots.txt; below zero: none given
+    retry_after_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a client did; may cover a part of a job. `size` is the number of bytes uploaded."""
+
+    job: str
+    results: Sequence[UrlResult]
+    found: Sequence[FoundUrl]
+    hosts: Sequence[HostFact] = ()
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The server's answer to a report: what counted, what somebody else has, what was not known before."""
+
+    accepted: int
+    refused: int
+    new_urls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The frontier in numbers."""
+
+    queued: int = 0
+    leased: int = 0
+    done: int = 0
+    failed: int = 0
+    excluded: int = 0
+    stored: int = 0  # those of `done` that have a page in Pages/
+    sent: int = 0  # URLs handed out, again counted each time
+    size: int = 0  # bytes uploaded
+    hosts: int = 0
+
+    @property
+    def known(self) -> int:
+        return self.queued + self.leased + self.done + self.failed + self.excluded
+
+
+# What XML 1.0 cannot carry, and what separates our fields. Header values come from strangers.
+_NOT_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+def clean_text(text: str) -> str:
+    """`text` with everything that could break a row or an XML document replaced by a blank."""
+    return _NOT_TEXT.sub(" ", text)
+
+
+def to_table(rows: Iterable[Any]) -> str:
+    """Rows of one of the value classes above as text. Fields at the end that have their default are left out."""
+    return "\n".join(_to_row(row) for row in rows)
+
+
+def from_table(kind: type[Row], text: str) -> list[Row]:
+    """Undo `to_table`; a line that does not fit raises ValueError with its number."""
+    parsers = _parsers(kind)
+    rows = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line or line.isspace():
+            continue
+        cells = line.strip("\r ").split("\t")
+        try:
+            if len(cells) > len(parsers):
+                raise ValueError(f"{len(cells)} fields instead of at most {len(parsers)}")
+            rows.append(kind(*(parse(cell) for parse, cell in zip(parsers, cells, strict=False))))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"line {number} of the {kind.__name__} table: {error}") from error
+    return rows
+
+
+def _to_row(row: Any) -> str:
+    names, defaults = _layout(type(row))
+    cells = [getattr(row, name) for name in names]
+    while len(cells) > 1 and cells[-1] == defaults[len(cells) - 1]:
+        cells.pop()
+    return "\t".join([clean_text(cell) if isinstance(cell, str) else _number(cell) for cell in cells])
+
+
+@cache
+def _layout(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    return tuple(field.name for field in fields(kind)), tuple(field.default for field in fields(kind))
+
+
+@cache
+def _parsers(kind: type) -> tuple[Callable[[str], Any], ...]:
+    return tuple(_PARSERS[field.type] for field in fields(kind))  # type: ignore[index]
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text!r} is not a finite number")
+    return value
+
+
+_PARSERS: dict[type, Callable[[str], Any]] = {
+    str: str,
+    int: int,
+    float: _finite,
+    bool: lambda text: bool(int(text)),
+    Outcome: Outcome,
+}

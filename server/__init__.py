@@ -1,0 +1,1 @@
+"""The host: URL server, FTP server, and what they keep."""
