@@ -1,8 +1,8 @@
 """Makes the private virtual environment of ./crawl and ./test, and prints where its programs are.
 
-Called as `python setup/environment.py run|test` with the interpreter the environment is for; standard library only.
-The environment is complete if and only if its stamp file holds the expected digest: the stamp is removed before
-anything changes and written last, so whatever an interrupted set-up left behind is thrown away.
+Called as `python setup/environment.py run|test` with the interpreter the environment is for; it needs the
+standard library only. An environment is complete if and only if its stamp file holds the expected digest: the
+stamp is removed before anything changes and written last, so what an interrupted set-up left is thrown away.
 """
 
 from __future__ import annotations

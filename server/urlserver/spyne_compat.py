@@ -3,9 +3,9 @@
     import server.urlserver.spyne_compat  # noqa: F401  # isort: split
     from spyne import Application
 
-spyne carries a copy of `six` whose import hook serves `spyne.util.six.moves` by `find_module`, which Python 3.12 no
-longer calls (and 3.11 calls with a warning). The hook below serves the same modules the present way. It is lazy:
-spyne itself is not imported here. Python 3.13 needs the package legacy-cgi besides.
+spyne carries a copy of `six` whose import hook serves `spyne.util.six.moves` by `find_module`, which Python
+3.12 no longer calls (and 3.11 calls with a warning). The hook below serves the same modules the present way.
+It is lazy: spyne itself is not imported here. Python 3.13 needs the package legacy-cgi besides.
 """
 
 import sys
@@ -46,7 +46,7 @@ class _MovesFinder(MetaPathFinder, Loader):
     @staticmethod
     def _six_hook() -> Any:
         # Submodules are only ever asked for after their parent has been loaded.
-        return sys.modules[_SIX]._importer  # type: ignore[attr-defined]
+        return sys.modules[_SIX]._importer
 
 
 sys.meta_path.append(_MovesFinder())
