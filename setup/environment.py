@@ -16,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,23 +98,29 @@ def require_venv_module() -> None:
     run(command, environment)
 
 
-def run(command: list[str], environment: dict[str, str] | None = None) -> None:
+def run(command: list[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:
     # stdout is for the path we print; PYTHONPATH and the like of the caller must not leak into pip.
     env = {k: v for k, v in (environment or os.environ).items() if not k.startswith("PYTHON")}
-    status = subprocess.run(command, stdout=sys.stderr.fileno(), env=env).returncode
+    status = subprocess.run(command, stdout=sys.stderr.fileno(), env=env, cwd=cwd).returncode
     if status:
         raise SetupError(f"failed with status {status}: {' '.join(command)}")
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Keeps other set-ups of this project out; one lock for all, as all write into the project folder."""
+    path = ROOT / ".setup" / "lock"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def ensure(level: str) -> Path:
     """Returns the bin folder of a complete environment, made or remade when needed."""
     venv = ROOT / f".venv-{sys.version_info.major}.{sys.version_info.minor}"
     if not is_complete(venv, level):
-        # One lock for all versions: they share the project's build folder.
-        lock_path = ROOT / ".setup" / "lock"
-        lock_path.parent.mkdir(exist_ok=True)
-        with lock_path.open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked():
             if not is_complete(venv, level):  # somebody else may have made it while we waited
                 make(venv, level)
     return venv / "bin"

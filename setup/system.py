@@ -1,0 +1,160 @@
+"""Gets what the tests need from outside Python: foreign programs, a documentation set, npm's soap package.
+
+Programs are installed with apt-get, and only as root. nginx and the documentation are unpacked into .setup/
+instead: installing nginx would start a server on port 80, and slim images are set to drop /usr/share/doc.
+What cannot be had is listed, with the command that would get it; its tests are skipped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from environment import ROOT, SetupError, locked, run, say
+
+CACHE = ROOT / ".setup"
+FOREIGN = ROOT / "tests" / "foreign"
+PROGRAMS = {"curl": "curl", "lftp": "lftp", "node": "nodejs", "npm": "npm", "wget": "wget"}
+DOC_PACKAGES = ("python3.11-doc", "python3.12-doc", "python3.13-doc")
+APT_INSTALL = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+
+_updated = False
+
+
+def may_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def apt(*command: str, cwd: Path | None = None) -> None:
+    """Runs apt-get; as root the package lists are fetched once before."""
+    global _updated
+    if may_install() and not _updated:
+        _updated = True  # one attempt is enough: old lists may still do
+        subprocess.run(["apt-get", "update", "-qq"], stdout=sys.stderr.fileno())
+    run([*command], {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, cwd=cwd)
+
+
+def missing_programs() -> list[str]:
+    return [package for program, package in PROGRAMS.items() if not shutil.which(program)]
+
+
+def get_programs() -> None:
+    packages = missing_programs()
+    if not packages:
+        return
+    if not may_install():
+        raise SetupError(f"run as root: {' '.join([*APT_INSTALL, *packages])}")
+    for package in packages:  # one by one, so that one that does not exist spoils no other
+        say(f"installing {package}")
+        try:
+            apt(*APT_INSTALL, package)
+        except SetupError as error:
+            say(str(error))
+    if missing_programs():
+        raise SetupError(f"apt-get could not install: {' '.join(missing_programs())}")
+
+
+def unpack(package: str, target: Path) -> None:
+    """Downloads a Debian package and unpacks it without installing; the target appears complete or not at all."""
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        raise SetupError("needs Debian or Ubuntu")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="part-") as name:
+        folder = Path(name)
+        apt("apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", package, cwd=folder)
+        (archive,) = folder.glob("*.deb")
+        run(["dpkg-deb", "-x", str(archive), str(folder / "content")])
+        shutil.rmtree(target, ignore_errors=True)
+        (folder / "content").rename(target)
+
+
+def runs(*command: str) -> bool:
+    try:
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
+
+
+def get_nginx() -> None:
+    link = CACHE / "bin" / "nginx"
+    if shutil.which("nginx") or runs(str(link), "-v"):
+        return
+    say("getting nginx")
+    for package in ("nginx", "nginx-core"):  # where the program is depends on the release
+        folder = CACHE / "packages" / package
+        try:
+            unpack(package, folder)
+        except SetupError:
+            continue
+        program = folder / "usr" / "sbin" / "nginx"
+        if runs(str(program), "-v"):
+            link.parent.mkdir(exist_ok=True)
+            link.unlink(missing_ok=True)
+            link.symlink_to(program)
+            return
+    if not may_install():
+        raise SetupError(f"run as root: {' '.join([*APT_INSTALL, 'nginx'])}")
+    apt(*APT_INSTALL, "nginx")
+
+
+def get_documentation() -> None:
+    """Puts Python's documentation, as Debian packs it, under .setup/python-doc."""
+    target = CACHE / "python-doc"
+    if (target / "index.html").exists():
+        return
+    say("getting Python's documentation")
+    for package in DOC_PACKAGES:
+        folder = CACHE / "packages" / package
+        try:
+            unpack(package, folder)
+        except SetupError:
+            continue
+        target.unlink(missing_ok=True)
+        target.symlink_to(folder / "usr" / "share" / "doc" / package.removesuffix("-doc") / "html")
+        return
+    raise SetupError(
+        f"none of {', '.join(DOC_PACKAGES)} can be downloaded; perhaps, as root, first: apt-get update"
+    )
+
+
+def get_npm_packages() -> None:
+    if not shutil.which("npm"):
+        raise SetupError("needs npm")
+    stamp = FOREIGN / "node_modules" / ".stamp"
+    expected = hashlib.sha256((FOREIGN / "package-lock.json").read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == expected:
+        return
+    say("installing npm packages")
+    run(["npm", "ci", "--no-progress", "--loglevel=error"], cwd=FOREIGN)
+    stamp.write_text(expected)
+
+
+STEPS: dict[str, Callable[[], None]] = {
+    "programs": get_programs,
+    "nginx": get_nginx,
+    "Python's documentation": get_documentation,
+    "npm's soap": get_npm_packages,
+}
+
+
+def main() -> int:
+    missing = 0
+    with locked():
+        for name, step in STEPS.items():
+            try:
+                step()
+            except (SetupError, OSError) as error:
+                missing += 1
+                say(f"MISSING {name}: {error}")
+    say(f"{missing} missing; tests that need them are skipped" if missing else "all there")
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
