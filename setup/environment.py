@@ -41,7 +41,9 @@ def expected_stamp(level: str) -> str:
     """Digest of all that makes an environment out of date when it changes."""
     digest = hashlib.sha256()
     # Scripts inside an environment hold its absolute path: a moved or copied project needs a new one.
-    digest.update(f"{ROOT}\n{os.path.realpath(sys.executable)}\n{sys.version}\n".encode())
+    # Which of several interpreters of one version made it does not matter: two users with different paths
+    # would remake each other's environment for ever.
+    digest.update(f"{ROOT}\n".encode())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     installed = [project["build-system"], project["project"], project["tool"]["setuptools"]]
     digest.update(json.dumps(installed, sort_keys=True).encode())
@@ -56,7 +58,10 @@ def is_complete(venv: Path, level: str) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     accepted = [expected_stamp(name) for name in FILES if set(FILES[name]) >= set(FILES[level])]
-    return stamp in accepted and os.access(venv / "bin" / "python", os.X_OK)
+    python = venv / "bin" / "python"  # a link, dangling when the interpreter has been removed
+    if os.environ.get("PAVOUK_PYTHON") and os.path.realpath(python) != os.path.realpath(sys.executable):
+        return False
+    return stamp in accepted and os.access(python, os.X_OK)
 
 
 def make(venv: Path, level: str) -> None:

@@ -61,7 +61,7 @@ def get_programs() -> None:
 
 
 def unpack(package: str, target: Path) -> None:
-    """Downloads a Debian package and unpacks it without installing; the target appears complete or not at all."""
+    """Downloads and unpacks a Debian package, not installing it; the target appears whole or not at all."""
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise SetupError("needs Debian or Ubuntu")
     target.parent.mkdir(parents=True, exist_ok=True)
