@@ -1,0 +1,8 @@
+"""The webs that tests crawl: computed pages with a known link graph, hostile servers, and a real nginx.
+
+- graph, oddities, resources, pages: what there is; pure, computed from a seed
+- identity, truth: when two addresses are one page, and what a right crawl comes to
+- serving, server, hostile, hostile_robots: programs that serve it
+- child, running, nginx: start such a program from a test
+- requestlog: what was asked, and assertions about it
+"""

@@ -1,0 +1,119 @@
+"""What a right crawl of a web comes to: computed by walking the graph itself, not its HTML."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tests.web.graph import Web
+from tests.web.identity import authority, identity
+from tests.web.resources import Document, Link, Missing, Page, Redirect
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Identities of addresses. `never` are those that the web has (or links to) and that must not be asked:
+    disallowed, outside the scope, or out of reach."""
+
+    pages: frozenset[str]
+    documents: frozenset[str]
+    redirects: dict[str, str]
+    missing: frozenset[str]
+    disallowed: frozenset[str]
+    outside: frozenset[str]
+    never: frozenset[str]
+
+    @property
+    def stored(self) -> frozenset[str]:
+        """What must be kept: pages and documents, each once."""
+        return self.pages | self.documents
+
+    @property
+    def requested(self) -> frozenset[str]:
+        """All that must be asked for, robots.txt aside."""
+        return self.stored | self.missing | frozenset(self.redirects)
+
+    @property
+    def endless(self) -> frozenset[str]:
+        """Redirects that lead in a circle."""
+        return frozenset(url for url in self.redirects if self._circles(url))
+
+    def _circles(self, url: str) -> bool:
+        seen: set[str] = set()
+        while url in self.redirects and url not in seen:
+            seen.add(url)
+            url = self.redirects[url]
+        return url in seen
+
+
+def truth(web: Web, start_urls: Iterable[str], *, same_hosts: bool = False, robots: bool = True) -> Truth:
+    """The truth about a crawl from `start_urls`. `same_hosts`: it stays on their hosts."""
+    starts = [identity(url) for url in start_urls]
+    hosts = frozenset(map(authority, starts if same_hosts else web.start_urls))
+    walk = _Walk(web, hosts, robots)
+    walk.run(starts)
+    return walk.result()
+
+
+@dataclass(slots=True)
+class _Walk:
+    web: Web
+    hosts: frozenset[str]
+    robots: bool
+    seen: set[str] = field(default_factory=set)
+    pages: set[str] = field(default_factory=set)
+    documents: set[str] = field(default_factory=set)
+    redirects: dict[str, str] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+    closed: set[str] = field(default_factory=set)
+    outside: set[str] = field(default_factory=set)
+
+    def run(self, starts: list[str]) -> None:
+        waiting = list(starts)
+        while waiting:
+            url = waiting.pop()
+            if url not in self.seen:
+                self.seen.add(url)
+                waiting += self._visit(url)
+
+    def _visit(self, url: str) -> list[str]:
+        """Puts an address where it belongs and returns what it leads to."""
+        if authority(url) not in self.hosts:
+            self.outside.add(url)
+        elif self._is_closed(url):
+            self.closed.add(url)
+        else:
+            return self._ask(url)
+        return []
+
+    def _ask(self, url: str) -> list[str]:
+        match self.web.resource(url):
+            case Page(links=links):
+                self.pages.add(url)
+                return _targets(links)
+            case Redirect(target=target):
+                self.redirects[url] = identity(target)
+                return [self.redirects[url]]
+            case Document():
+                self.documents.add(url)
+            case Missing():
+                self.missing.add(url)
+        return []
+
+    def _is_closed(self, url: str) -> bool:
+        return self.robots and not self.web.allows(url)
+
+    def result(self) -> Truth:
+        everything = frozenset(map(identity, self.web.urls())) | self.seen
+        result = Truth(
+            pages=frozenset(self.pages),
+            documents=frozenset(self.documents),
+            redirects=self.redirects,
+            missing=frozenset(self.missing),
+            disallowed=frozenset(filter(self._is_closed, everything)),
+            outside=frozenset(self.outside),
+            never=frozenset(),
+        )
+        return replace(result, never=everything - result.requested)
+
+
+def _targets(links: tuple[Link, ...]) -> list[str]:
+    return [identity(link.target) for link in links if link.target is not None]
