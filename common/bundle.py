@@ -261,7 +261,7 @@ def _parse_json_lines(data: bytes) -> Manifest:
         if head.pop("version") != FORMAT_VERSION:
             raise BundleError("the manifest is of another version")
         return Manifest(pages=tuple(_entry(row) for row in rows), **head)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BundleError(f"the manifest is damaged: {error}") from error
 
 
