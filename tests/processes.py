@@ -1,4 +1,4 @@
-"""Our programs as real processes: `with running(["-m", "server.ftpserver.main"], ready=r"port (\\d+)") as server:`.
+"""Our programs as real processes: `with running(["-m", "server.ftpserver.main"], ready="listens") as server:`.
 
 Waits for the line that says that the program is ready, keeps what it prints, and never leaves it behind.
 """
@@ -58,9 +58,11 @@ class _Lines:
 
 
 class Running:
-    """A program that has said that it is ready; `match` is what its line matched. Every way to end it can be repeated."""
+    """A program that has said that it is ready; `match` is what its line matched. Ending it can be repeated."""
 
-    def __init__(self, command: Sequence[str], ready: str, folder: Path | None, extra: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], ready: str, folder: Path | None, extra: Mapping[str, str]
+    ) -> None:
         # unbuffered: what was printed before a kill must have arrived
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **extra}
         self.process = subprocess.Popen(
@@ -127,7 +129,7 @@ def running(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Running]:
-    """Runs Python with these arguments until the end of the block; in `folder`, or else in the source tree."""
+    """Runs Python with these arguments until the end of the block, in `folder` or in the source tree."""
     command = [sys.executable, *map(str, arguments)]
     program = Running(command, ready, folder, environment or {})
     try:
