@@ -3,9 +3,11 @@
 import gzip
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
 from http.client import HTTPConnection, HTTPMessage
@@ -106,6 +108,10 @@ class TinyCrawler:
         response = connection.getresponse()
         return response.status, response.headers, response.read()
 
+    def close(self) -> None:
+        for connection in self.connections.values():
+            connection.close()
+
     def with_status(self, *statuses: int) -> set[str]:
         return {url for url, (status, _) in self.results.items() if status in statuses}
 
@@ -133,8 +139,8 @@ def hostile() -> Iterator[RunningHostile]:
 
 @pytest.fixture(scope="module")
 def crawler(web: RunningWeb) -> TinyCrawler:
-    tiny = TinyCrawler()
-    tiny.crawl(web.start_urls)
+    with closing(TinyCrawler()) as tiny:
+        tiny.crawl(web.start_urls)
     return tiny
 
 
@@ -161,21 +167,21 @@ def test_connections_are_kept_alive(web: RunningWeb, crawler: TinyCrawler) -> No
 
 
 def test_names_are_told_apart_by_the_host_header() -> None:
-    with run_web(hosts=2, pages=3, names=True) as web:
-        tiny = TinyCrawler("127.0.0.1")
+    with run_web(hosts=2, pages=3, names=True) as web, closing(TinyCrawler("127.0.0.1")) as tiny:
         tiny.crawl(web.start_urls)
     assert tiny.with_status(200) == web.truth.stored
     assert web.start_urls[1].startswith("http://h1.localhost:")
     assert_asked_exactly(web.log(), web.truth)
 
 
-def test_a_known_version_is_not_sent_again(web: RunningWeb) -> None:
-    tiny = TinyCrawler()
-    _, headers, _ = tiny.fetch(web.start_urls[0])
-    connection = next(iter(tiny.connections.values()))
-    connection.request("GET", "/", headers={"If-None-Match": headers["ETag"]})
-    response = connection.getresponse()
-    assert (response.status, response.read()) == (304, b"")
+def test_a_known_version_is_not_sent_again() -> None:
+    with run_web(hosts=1) as web, closing(HTTPConnection(web.web.hosts[0], timeout=10)) as connection:
+        connection.request("HEAD", "/")
+        first = connection.getresponse()
+        first.read()
+        connection.request("GET", "/", headers={"If-None-Match": first.headers["ETag"]})
+        second = connection.getresponse()
+        assert (first.status, second.status, second.read()) == (200, 304, b"")
 
 
 @pytest.mark.parametrize("end", ["input", "signal"])
@@ -332,15 +338,12 @@ def test_a_wrong_agent_is_found() -> None:
 def exchange(url: str, receive_bytes: int = 1 << 20) -> bytes:
     """What comes back, up to a limit, read without any HTTP library."""
     parts = urlsplit(url)
-    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=5)
-    connection.connect()
-    connection.sock.sendall(
-        f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode()
-    )
+    request = f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n"
     received = b""
-    while len(received) < receive_bytes and (data := connection.sock.recv(65536)):
-        received += data
-    connection.close()
+    with socket.create_connection((parts.hostname, parts.port), timeout=5) as connection:
+        connection.sendall(request.encode())
+        while len(received) < receive_bytes and (data := connection.recv(65536)):
+            received += data
     return received
 
 
@@ -376,13 +379,11 @@ def test_hostile_reset(hostile: RunningHostile) -> None:
 
 
 def test_hostile_slow_bytes_and_hanging(hostile: RunningHostile) -> None:
-    assert exchange(hostile.url("/slow-bytes?seconds=0.01"), 200).endswith(b"aa")
-    parts = urlsplit(hostile.url("/hang"))
-    connection = HTTPConnection(str(parts.hostname), parts.port, timeout=0.2)
-    connection.request("GET", "/hang")
-    with pytest.raises(TimeoutError):
-        connection.getresponse()
-    connection.close()
+    assert exchange(hostile.url("/slow-bytes?seconds=0.001"), 200).endswith(b"aa")
+    with closing(HTTPConnection(urlsplit(hostile.url("/")).netloc, timeout=0.2)) as connection:
+        connection.request("GET", "/hang")
+        with pytest.raises(TimeoutError):
+            connection.getresponse()
 
 
 def test_hostile_retry_after(hostile: RunningHostile) -> None:
@@ -423,8 +424,7 @@ needs_nginx = pytest.mark.skipif(nginx_program() is None, reason="nginx is not i
 @needs_nginx
 def test_nginx_serves_a_folder_and_logs(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<p>hello</p>", encoding="utf-8")
-    with run_nginx(tmp_path) as nginx:
-        tiny = TinyCrawler()
+    with run_nginx(tmp_path) as nginx, closing(TinyCrawler()) as tiny:
         status, headers, body = tiny.fetch(nginx.url)
         missing, _, _ = tiny.fetch(nginx.url + 'missing?q="1"')
         first, second = nginx.log()

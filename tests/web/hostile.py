@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.web.hostile_robots import KIND_OF_ADDRESS, ROBOTS_HOSTS, is_robots_path, robots_answer
 from tests.web.pages import Answer
-from tests.web.serving import CONTROL_HOST, Head, RequestLog, read_head, run_server
+from tests.web.serving import Head, RequestLog, read_head, run_server
 
 HTML = (("Content-Type", "text/html; charset=utf-8"),)
 HTML_START = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
@@ -215,7 +215,7 @@ class HostileServer:
             return await _robots(call)
         if name:
             return await BEHAVIOURS[name](call)
-        return await _home(call, head, parts.path)
+        return await _home(call)
 
 
 async def _close_with_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -231,10 +231,10 @@ async def _robots(call: Call) -> int:
     return await hang(call) if answer is None else await call.reply(answer)
 
 
-async def _home(call: Call, head: Head, path: str) -> int:
-    if path.startswith("/closed/"):
+async def _home(call: Call) -> int:
+    if call.argument.startswith("/closed/"):
         return await ok(call)
-    if path != "/" and head.host != CONTROL_HOST:
+    if call.argument != "/":
         return await call.reply(Answer(404, HTML, PAGE))
     links = "".join(f'<a href="{name}{EXAMPLES.get(name, "")}">{name}</a>\n' for name in BEHAVIOURS)
     return await call.reply(Answer(200, HTML, PAGE + CLOSED_LINK + links.encode()))

@@ -35,6 +35,7 @@ http {{
             text/plain txt; application/pdf pdf; application/zip zip; }}
     default_type application/octet-stream;
     charset utf-8;
+    log_not_found off;
     sendfile on;
     keepalive_timeout 60;
     keepalive_requests 100000;
@@ -99,15 +100,17 @@ def run_nginx(root: Path, address: str = "127.0.0.1") -> Iterator[Nginx]:
 
 
 def nginx_program() -> str | None:
-    """Where nginx is; it is often not in the PATH of users other than root."""
-    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    """Where nginx is: installed (often not in the PATH of users other than root), or unpacked by ./test."""
+    folders = f"/usr/sbin:/usr/local/sbin:{ROOT / '.setup' / 'bin'}"
+    return shutil.which("nginx") or shutil.which("nginx", path=folders)
 
 
 def python_docs() -> Path | None:
-    """Python's documentation in HTML: as told, as installed, or as unpacked below the project."""
+    """Python's documentation in HTML: as told, as installed, or as unpacked by ./test."""
     told = os.environ.get(DOCS_VARIABLE)
-    unpacked = sorted(ROOT.glob(".cache/python-doc/usr/share/doc/python3.*/html"))
-    folders = [*([Path(told)] if told else []), Path("/usr/share/doc/python3.11/html"), *unpacked]
+    folders = [Path("/usr/share/doc/python3.11/html"), ROOT / ".setup" / "python-doc"]
+    if told:
+        folders.insert(0, Path(told))
     return next((folder for folder in folders if (folder / "index.html").is_file()), None)
 
 
@@ -146,7 +149,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _config(root: Path, address: str, port: int, folder: Path) -> str:
-    # When root starts nginx, its workers become `user`, by default one who cannot read the folders that tests make.
+    # Started by root, workers become `user`: by default one who cannot read folders made by tests.
     values = {"folder": folder, "root": root.resolve(), "address": address, "port": port, "ready": READY_PATH}
     return CONFIG.format(user="user root root;" if os.geteuid() == 0 else "", **values)
 

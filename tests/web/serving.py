@@ -46,7 +46,7 @@ class Head:
 
 
 class RequestLog:
-    """Appends requests to a file, each on disk at once; without a path it does nothing."""
+    """Appends requests to a file, each flushed at once; without a path it does nothing."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("a", encoding="utf-8", buffering=1) if path else None
