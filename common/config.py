@@ -112,6 +112,8 @@ class UrlServerSettings:
         "Follow at most so many links from a start URL; 0 for no limit.")
     lease_seconds: float = _key("lease_seconds", 300.0, _seconds(1, 86_400),
         "A client that is silent for so many seconds loses its job; the URLs are queued again.")
+    retry_wait: float = _key("retry_wait", 30.0, _seconds(0.01, 86_400),
+        "Seconds before a URL that failed for a passing reason is tried again; later tries wait longer.")
     report_seconds: float = _key("report_seconds", 30.0, _seconds(0.1, 86_400),
         "Clients upload and report what they have after so many seconds, also when the job is not finished.")
     bundle_format: str = _key("bundle_format", "tar.bz2", _choice(*FORMATS),
