@@ -1,0 +1,113 @@
+"""HTTP under the SOAP service: a bounded pool of threads, TLS, and a guard that looks before anything is parsed.
+
+cheroot carries it: unlike waitress it speaks TLS itself.
+"""
+
+import hmac
+import logging
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from cheroot.ssl.builtin import BuiltinSSLAdapter
+from cheroot.wsgi import Server
+
+from common.errors import ConfigError
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+_SOAP_FAULT = (
+    '<?xml version="1.0" encoding="UTF-8"?>'
+    '<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/"><soap:Body><soap:Fault>'
+    "<faultcode>soap:{code}</faultcode><faultstring>{text}</faultstring>"
+    "</soap:Fault></soap:Body></soap:Envelope>"
+)
+_IDLE_SECONDS = 60  # a connection without a request is closed
+_log = logging.getLogger(__name__)
+
+
+class Guard:
+    """A WSGI application around another: refuses what has no token or is too large, and serves the WSDL."""
+
+    def __init__(self, app: Wsgi, wsdl: bytes, token: str, max_bytes: int) -> None:
+        self._app = app
+        self._wsdl = wsdl
+        self._expected = f"Bearer {token}".encode() if token else b""
+        self._max_bytes = max_bytes
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] == "GET" and environ.get("QUERY_STRING", "").lower() == "wsdl":
+            start_response("200 OK", _headers(self._wsdl))
+            return [self._wsdl]
+        refusal = self._refusal(environ)
+        if refusal is None:
+            return self._app(environ, start_response)
+        status, text = refusal
+        body = _SOAP_FAULT.format(code="Client", text=escape(text)).encode()
+        # The rest of the message is not read, so the connection cannot go on.
+        start_response(f"{status.value} {status.phrase}", [*_headers(body), ("Connection", "close")])
+        return [body]
+
+    def _refusal(self, environ: dict[str, Any]) -> tuple[HTTPStatus, str] | None:
+        if environ["REQUEST_METHOD"] != "POST":
+            return HTTPStatus.METHOD_NOT_ALLOWED, "send SOAP by POST, or get the WSDL at ?wsdl"
+        given = environ.get("HTTP_AUTHORIZATION", "").encode("latin-1", "replace")
+        if self._expected and not hmac.compare_digest(given, self._expected):
+            return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN'"
+        length = environ.get("CONTENT_LENGTH") or ""
+        if not length.isdigit():
+            return HTTPStatus.LENGTH_REQUIRED, "the message needs a Content-Length"
+        if int(length) > self._max_bytes:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the message has more than {self._max_bytes} bytes: split it"
+        return None
+
+
+def _headers(body: bytes) -> list[tuple[str, str]]:
+    return [("Content-Type", "text/xml; charset=utf-8"), ("Content-Length", str(len(body)))]
+
+
+class HttpServer:
+    """The listening server. `bind` first, so that port 0 is known; `serve` blocks until `stop`."""
+
+    def __init__(self, ip: str, port: int, threads: int, tls_cert: str, tls_key: str, folder: Path) -> None:
+        self._server = Server(
+            (ip, port), None, numthreads=threads, max=threads, timeout=_IDLE_SECONDS, request_queue_size=128
+        )
+        self._server.error_log = _log_cheroot
+        self._tls = bool(tls_cert)
+        if self._tls:
+            self._server.ssl_adapter = _tls_adapter(folder / tls_cert, folder / tls_key)
+
+    def bind(self) -> str:
+        """Take the port; returns the URL. ConfigError if it cannot be had."""
+        host, port = self._server.bind_addr[:2]
+        try:
+            self._server.prepare()
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConfigError(f"cannot listen on {host} port {port}: {reason}; choose another ip or server_port") from error
+        bound_host, bound_port = self._server.bind_addr[:2]
+        shown = f"[{bound_host}]" if ":" in str(bound_host) else bound_host
+        return f"{'https' if self._tls else 'http'}://{shown}:{bound_port}/"
+
+    def serve(self, app: Wsgi) -> None:
+        self._server.wsgi_app = app
+        self._server.serve()
+
+    def stop(self) -> None:
+        """Finish the requests under way and end `serve`."""
+        self._server.stop()
+
+
+def _tls_adapter(certificate: Path, key: Path) -> BuiltinSSLAdapter:
+    try:
+        return BuiltinSSLAdapter(str(certificate), str(key))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"tls_cert {certificate} and tls_key {key} cannot be used: {error}") from error
+
+
+def _log_cheroot(msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
+    # Broken connections are daily life; cheroot reports them with a traceback.
+    _log.log(min(level, logging.INFO) if "socket" in msg.lower() else level, "%s", msg, exc_info=traceback)

@@ -1,0 +1,66 @@
+"""What a person follows the crawl by: two console lines per report, blacklist.txt and progress.csv.
+
+All of it can be made again from the frontier or is history; nothing here is needed to go on after a crash.
+"""
+
+import threading
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from common.clock import Clock
+from common.files import publish
+from common.wire import Totals, clean_text
+from server.frontier.records import FailedRecord
+
+BLACKLIST_NAME = "blacklist.txt"
+PROGRESS_NAME = "progress.csv"
+_PROGRESS_HEAD = "time,sent,processed,found,queued,bytes\n"
+
+
+class Journal:
+    """Writes into one folder; thread-safe."""
+
+    def __init__(self, folder: Path, clock: Clock, known_failures: Iterable[FailedRecord]) -> None:
+        self._clock = clock
+        self._started = clock.ticks()
+        self._lock = threading.Lock()  # keeps lines whole and the two console lines together
+        publish(folder / BLACKLIST_NAME, (_blacklist_line(item).encode() for item in known_failures))
+        self._blacklist = (folder / BLACKLIST_NAME).open("a", encoding="utf-8")
+        self._progress = (folder / PROGRESS_NAME).open("a", encoding="utf-8")
+        if self._progress.tell() == 0:
+            self._progress.write(_PROGRESS_HEAD)
+
+    def report(self, line: str, failed: Iterable[FailedRecord], totals: Totals) -> None:
+        """Record one report."""
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        with self._lock:
+            print(f"{line}\n{self._totals_line(now, totals)}", flush=True)
+            self._blacklist.writelines(_blacklist_line(item) for item in failed)
+            self._blacklist.flush()
+            self._progress.write(
+                f"{now:%Y-%m-%dT%H:%M:%SZ},{totals.sent},{_processed(totals)},{totals.known},{totals.queued},{totals.size}\n"
+            )
+            self._progress.flush()
+
+    def _totals_line(self, now: datetime, totals: Totals) -> str:
+        processed = _processed(totals)
+        effectivity = 100 * processed / totals.sent if totals.sent else 100.0
+        return (
+            f"{now:%Y-%m-%d %H:%M:%S}(send: {totals.sent};processed: {processed}; found: {totals.known};"
+            f"effectivity: {effectivity:.1f} %; Q: {totals.queued};data size: {totals.size}b)"
+            f"/{self._clock.ticks() - self._started:.0f} s"
+        )
+
+    def close(self) -> None:
+        self._blacklist.close()
+        self._progress.close()
+
+
+def _processed(totals: Totals) -> int:
+    return totals.done + totals.failed
+
+
+def _blacklist_line(item: FailedRecord) -> str:
+    time = datetime.fromtimestamp(item.time, UTC)
+    return f"{item.url}\t{item.outcome}\t{clean_text(item.detail)}\t{item.tries}\t{time:%Y-%m-%dT%H:%M:%SZ}\n"

@@ -1,0 +1,114 @@
+"""What the URL server does for a client, in plain Python. No SOAP, no sockets, no threads of its own."""
+
+import re
+
+from common.config import Settings
+from common.secrets import FTP_USER, ftp_password
+from common.urls import resolve
+from common.wire import Job, JobSettings, Outcome, Receipt, Report, Totals
+from server.frontier.frontier import Frontier
+from server.urlserver.journal import Journal
+
+_CLIENT_NAME = re.compile(r"[A-Za-z0-9._:@+-]{1,100}")
+_STORED = (Outcome.STORED, Outcome.UNCHANGED, Outcome.REDIRECTED)
+
+
+class BadRequest(Exception):
+    """The caller made a mistake; the message says which."""
+
+
+class UrlService:
+    """The operations of the contract. Called by many threads at once."""
+
+    def __init__(self, frontier: Frontier, settings: Settings, journal: Journal) -> None:
+        self._frontier = frontier
+        self._settings = settings
+        self._journal = journal
+        self._job_settings = _job_settings(settings)
+
+    def get_job(self, client: str, request: str, wanted: int) -> Job:
+        """The next job for a client; `wanted` bounds the number of URLs."""
+        _check_client(client)
+        limit = self._settings.url_server.urls_to_crawl
+        leased = self._frontier.lease(client, request[:100], min(wanted, limit) if wanted > 0 else limit)
+        return Job(
+            job=str(leased.job) if leased.tasks else "",
+            lease_seconds=leased.lease_seconds,
+            wait_seconds=leased.wait_seconds,
+            tasks=leased.tasks,
+            hosts=leased.hosts,
+            settings=self._job_settings,
+            finished=leased.finished,
+        )
+
+    def send_all_data(self, client: str, address: str, report: Report) -> Receipt:
+        """Settle a report and tell the console about it."""
+        _check_client(client)
+        settled = self._frontier.report(client, _job_number(report.job), report)
+        done = sum(result.outcome in _STORED for result in report.results)
+        line = f"({done} {len(report.found)} {len(report.results) - done} {report.size // 1024}) from {client} [{address}]"
+        self._journal.report(line, settled.failed, self._frontier.totals())
+        return Receipt(settled.accepted, settled.refused, settled.new_urls)
+
+    def c_exit(self, client: str, job: str) -> int:
+        """Take the unfinished URLs of a job back."""
+        _check_client(client)
+        return self._frontier.release(client, _job_number(job))
+
+    def renew_job(self, client: str, job: str) -> float:
+        """Extend a lease."""
+        _check_client(client)
+        return self._frontier.renew(client, _job_number(job))
+
+    def get_totals(self) -> tuple[Totals, bool]:
+        """The frontier in numbers, and whether the crawl is finished."""
+        return self._frontier.totals(), self._frontier.is_finished()
+
+
+def start_addresses(urls: tuple[str, ...]) -> list[str]:
+    """The addresses of start URLs as an operator writes them: a missing scheme is http."""
+    addresses = []
+    for url in urls:
+        address = resolve(url if "://" in url else f"http://{url}")
+        if address is None:
+            raise BadRequest(f"start URL {url!r} is no http or https URL")
+        addresses.append(address)
+    return addresses
+
+
+def _check_client(client: str) -> None:
+    if not _CLIENT_NAME.fullmatch(client):
+        raise BadRequest("ident must be 1 to 100 letters, digits or . _ : @ + -")
+
+
+def _job_number(job: str) -> int:
+    if not (job.isascii() and job.isdigit() and len(job) < 19):
+        raise BadRequest(f"{job[:40]!r} is no job number")
+    return int(job)
+
+
+def _job_settings(settings: Settings) -> JobSettings:
+    server, ftp = settings.url_server, settings.ftp_server
+    everywhere = ftp.ip in ("", "0.0.0.0", "::")
+    return JobSettings(
+        ftp_host="" if everywhere else ftp.ip,
+        ftp_port=ftp.ftp_port,
+        ftp_user=FTP_USER,
+        ftp_password=ftp_password(ftp.token),
+        ftp_tls=bool(ftp.tls_cert),
+        agent_name=server.agent_name,
+        contact=server.contact,
+        robots_control=server.robots_control,
+        page_parse=server.page_parse,
+        document_save=server.document_save,
+        drop_index_names=server.drop_index_names,
+        bundle_format=server.bundle_format,
+        max_body_bytes=server.max_body_bytes,
+        max_header_bytes=server.max_header_bytes,
+        max_redirects=server.max_redirects,
+        connect_timeout_seconds=server.connect_timeout,
+        idle_timeout_seconds=server.idle_timeout,
+        fetch_timeout_seconds=server.fetch_timeout,
+        max_crawl_delay_seconds=server.max_crawl_delay,
+        report_seconds=server.report_seconds,
+    )

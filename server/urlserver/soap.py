@@ -1,0 +1,154 @@
+"""The SOAP contract: SOAP 1.1, document/literal. Translates between messages and the service, nothing else."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import server.urlserver.spyne_compat  # noqa: F401  # isort: split
+from spyne import Application, Boolean, ComplexModel, Double, Fault, Integer, ServiceBase, Unicode, rpc
+from spyne.interface.wsdl import Wsdl11
+from spyne.model.complex import ComplexModelMeta
+from spyne.protocol.soap import Soap11
+from spyne.server.wsgi import WsgiApplication
+
+from common.wire import FoundUrl, HostFact, JobSettings, Receipt, Report, Totals, UrlResult, from_table, to_table
+from server.frontier.frontier import FrontierError
+from server.frontier.store import StoreError
+from server.urlserver.service import BadRequest, UrlService
+
+NAMESPACE = "urn:pavouk:urlserver:1"
+
+_log = logging.getLogger(__name__)
+# A caller's mistake is answered with a fault; spyne would log each with a traceback as an error of ours.
+logging.getLogger("spyne.application.client").setLevel(logging.CRITICAL)
+_TYPES = {str: Unicode, int: Integer, float: Double, bool: Boolean}
+_T = TypeVar("_T")
+
+
+def _message(value_class: type, **further: Any) -> Any:
+    """A SOAP type with the fields of one of our values."""
+    members = {field.name: _TYPES[field.type](min_occurs=1, nillable=False) for field in fields(value_class)}  # type: ignore[index]
+    return ComplexModelMeta(value_class.__name__, (ComplexModel,), {"__namespace__": NAMESPACE, **members, **further})
+
+
+_Settings = _message(JobSettings)
+_Receipt = _message(Receipt)
+_Totals = _message(Totals, finished=Boolean(min_occurs=1))
+
+
+class Job(ComplexModel):
+    """A job on the wire. `urls` and `hosts` are tables: a row per line, a tab between fields."""
+
+    __namespace__ = NAMESPACE
+
+    job = Unicode(min_occurs=1)
+    lease_seconds = Double(min_occurs=1)
+    wait_seconds = Double(min_occurs=1)
+    finished = Boolean(min_occurs=1)
+    urls = Unicode(min_occurs=1)
+    hosts = Unicode(min_occurs=1)
+    settings = _Settings.customize(min_occurs=1)
+
+
+def soap_service(service: UrlService) -> type:
+    """The operations, bound to one service."""
+
+    class UrlServer(ServiceBase):  # type: ignore[misc]
+        """The name of this class is the name of the service in the WSDL."""
+
+        @rpc(Unicode(min_occurs=1), Unicode, Integer, _returns=Job)  # type: ignore[misc]
+        def getJob(ctx: Any, ident: str, request: str, wanted: int) -> Any:
+            """A job for the client `ident`: URLs, hosts and settings. Repeating a `request` repeats its answer."""
+            job = _answered(lambda: service.get_job(ident or "", request or "", wanted or 0))
+            return Job(
+                job=job.job,
+                lease_seconds=job.lease_seconds,
+                wait_seconds=job.wait_seconds,
+                finished=job.finished,
+                urls=to_table(job.tasks),
+                hosts=to_table(job.hosts),
+                settings=_Settings(**{f.name: getattr(job.settings, f.name) for f in fields(JobSettings)}),
+            )
+
+        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), Unicode, Unicode, Unicode, Integer, _returns=_Receipt)  # type: ignore[misc]
+        def sendAllData(
+            ctx: Any, ident: str, job: str, results: str, found: str, hosts: str, size: int
+        ) -> Any:
+            """Report on URLs of a job: outcome of each, found URLs, facts about hosts, bytes uploaded."""
+
+            def answer() -> Receipt:
+                report = _report(job, results, found, hosts, size)
+                return service.send_all_data(ident or "", _address(ctx), report)
+
+            receipt = _answered(answer)
+            return _Receipt(accepted=receipt.accepted, refused=receipt.refused, new_urls=receipt.new_urls)
+
+        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), _returns=Integer)  # type: ignore[misc]
+        def cExit(ctx: Any, ident: str, job: str) -> int:
+            """Give all unfinished URLs of the job back; answers how many there were."""
+            return _answered(lambda: service.c_exit(ident or "", job or ""))
+
+        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), _returns=Double)  # type: ignore[misc]
+        def renewJob(ctx: Any, ident: str, job: str) -> float:
+            """Extend the lease of a job; answers for how many seconds."""
+            return _answered(lambda: service.renew_job(ident or "", job or ""))
+
+        @rpc(_returns=_Totals)  # type: ignore[misc]
+        def getTotals(ctx: Any) -> Any:
+            """The frontier in numbers, and whether the crawl is finished."""
+            totals, finished = _answered(service.get_totals)
+            return _Totals(finished=finished, **{f.name: getattr(totals, f.name) for f in fields(Totals)})
+
+    return UrlServer
+
+
+def application(service: UrlService, max_message_bytes: int) -> WsgiApplication:
+    """The WSGI application of the contract."""
+    app = Application(
+        [soap_service(service)],
+        NAMESPACE,
+        name="Pavouk",
+        # Entities are never resolved and depth is limited: messages come from the network.
+        in_protocol=Soap11(validator="lxml", resolve_entities=False, huge_tree=False),
+        out_protocol=Soap11(),
+    )
+    return WsgiApplication(app, max_content_length=max_message_bytes)
+
+
+def wsdl(app: WsgiApplication, url: str) -> bytes:
+    """The WSDL with `url` as the service's address. spyne itself would take it from the first caller's Host header."""
+    document = Wsdl11(app.app.interface)
+    document.build_interface_document(url)
+    text: bytes = document.get_interface_document()
+    return text
+
+
+def _report(job: str, results: str, found: str, hosts: str, size: int) -> Report:
+    try:
+        return Report(
+            job=job or "",
+            results=from_table(UrlResult, results or ""),
+            found=from_table(FoundUrl, found or ""),
+            hosts=from_table(HostFact, hosts or ""),
+            size=max(0, size or 0),
+        )
+    except ValueError as error:
+        raise Fault("Client.BadTable", str(error)) from error
+
+
+def _answered(call: Callable[[], _T]) -> _T:
+    """Call the service; its exceptions become faults, here and nowhere else."""
+    try:
+        return call()
+    except BadRequest as error:
+        raise Fault("Client.BadRequest", str(error)) from error
+    except FrontierError as error:
+        raise Fault("Client.BadJob", str(error)) from error
+    except StoreError as error:
+        _log.error("%s", error)
+        raise Fault("Server.Store", f"{error}; nothing of this call was recorded, try again later") from error
+
+
+def _address(ctx: Any) -> str:
+    return str(ctx.transport.req_env.get("REMOTE_ADDR", "?"))
