@@ -38,44 +38,53 @@ def say(text: str) -> None:
 
 
 def expected_stamp(level: str) -> str:
-    """Digest of all that makes an environment out of date when it changes."""
-    digest = hashlib.sha256()
-    # Scripts inside an environment hold its absolute path: a moved or copied project needs a new one.
-    # Which of several interpreters of one version made it does not matter: two users with different paths
-    # would remake each other's environment for ever.
-    digest.update(f"{ROOT}\n".encode())
+    """Where the environment belongs, and a digest of all that makes it out of date when it changes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     installed = [project["build-system"], project["project"], project["tool"]["setuptools"]]
-    digest.update(json.dumps(installed, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(installed, sort_keys=True).encode())
     for name in FILES[level]:
         digest.update(b"\0" + (REQUIREMENTS / name).read_bytes())
-    return f"{level} {digest.hexdigest()}\n"
+    return f"{ROOT}\n{level} {digest.hexdigest()}\n"
+
+
+def read_stamp(venv: Path) -> str:
+    try:
+        return (venv / "stamp").read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def is_complete(venv: Path, level: str) -> bool:
-    try:
-        stamp = (venv / "stamp").read_text()
-    except (OSError, UnicodeDecodeError):
-        return False
     accepted = [expected_stamp(name) for name in FILES if set(FILES[name]) >= set(FILES[level])]
+    return read_stamp(venv) in accepted and is_sound(venv)
+
+
+def is_sound(venv: Path) -> bool:
+    """Whether it was complete once, even if out of date now, and its interpreter is there."""
+    # Scripts inside an environment hold its absolute path: a moved or copied project needs a new one.
+    if not read_stamp(venv).startswith(f"{ROOT}\n"):
+        return False
     python = venv / "bin" / "python"  # a link, dangling when the interpreter has been removed
+    # Which interpreter of one version made it does not matter, unless the user names one: two users with
+    # different paths would remake each other's environment for ever.
     if os.environ.get("PAVOUK_PYTHON") and os.path.realpath(python) != os.path.realpath(sys.executable):
         return False
-    return stamp in accepted and os.access(python, os.X_OK)
+    return os.access(python, os.X_OK)
 
 
 def make(venv: Path, level: str) -> None:
-    """Makes the environment; the caller holds the lock."""
-    only_add = level == "test" and is_complete(venv, "run")
+    """Makes the environment, or brings it up to date; the caller holds the lock."""
+    # In place where possible: somebody may be running programs from it right now.
+    in_place = is_sound(venv)
     (venv / "stamp").unlink(missing_ok=True)
-    if not only_add:
+    if in_place:
+        say(f"bringing {venv.name} up to date")
+    else:
         say(f"making {venv.name} (once; a minute or two)")
         if venv.exists():
             shutil.rmtree(venv)
         require_venv_module()
         run([sys.executable, "-m", "venv", str(venv)])
-    else:
-        say(f"adding what the tests need to {venv.name} (once)")
     # Nothing but the pinned versions may come in, not even to build a library that comes as source:
     # hence no build isolation (it would fetch the newest setuptools) and no dependency resolution.
     pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
@@ -98,14 +107,14 @@ def require_venv_module() -> None:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise SetupError(f"Python's venv module is incomplete; run as root: {' '.join(command)}")
     say(f"installing {package}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run(["apt-get", "update", "-qq"], environment)
-    run(command, environment)
+    run(["apt-get", "update", "-qq"])
+    run(command)
 
 
-def run(command: list[str], environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:
+def run(command: list[str], cwd: Path | None = None) -> None:
     # stdout is for the path we print; PYTHONPATH and the like of the caller must not leak into pip.
-    env = {k: v for k, v in (environment or os.environ).items() if not k.startswith("PYTHON")}
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    env["DEBIAN_FRONTEND"] = "noninteractive"
     status = subprocess.run(command, stdout=sys.stderr.fileno(), env=env, cwd=cwd).returncode
     if status:
         raise SetupError(f"failed with status {status}: {' '.join(command)}")

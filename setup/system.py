@@ -37,7 +37,18 @@ def apt(*command: str, cwd: Path | None = None) -> None:
     if may_install() and not _updated:
         _updated = True  # one attempt is enough: old lists may still do
         subprocess.run(["apt-get", "update", "-qq"], stdout=sys.stderr.fileno())
-    run([*command], {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, cwd=cwd)
+    # npm alone brings hundreds of packages with three lines each: what apt-get says matters when it fails.
+    result = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        cwd=cwd,
+    )
+    if result.returncode:
+        output = result.stdout.decode(errors="replace").strip()
+        raise SetupError(f"failed with status {result.returncode}: {' '.join(command)}\n{output}")
 
 
 def missing_programs() -> list[str]:
