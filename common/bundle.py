@@ -79,7 +79,7 @@ class BundleWriter:
         self.job = job
         self.pages: list[PageEntry] = []
         self.size = 0
-        self._tar = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=spool)  # noqa: SIM115
+        self._tar = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(spool))  # noqa: SIM115
 
     def add(self, meta: PageMeta, data_name: str, body: bytes, xml: bytes) -> None:
         """Add one page. Its folder follows from the address that answered for it."""
