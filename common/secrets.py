@@ -1,4 +1,4 @@
-"""What follows from the one secret that is configured, the token. Both servers derive it, so they always agree."""
+"""What follows from the one secret that is configured, the token; both servers derive it in the same way."""
 
 import hashlib
 import hmac
@@ -13,4 +13,4 @@ def ftp_password(token: str) -> str:
 
 def same_secret(given: str, expected: str) -> bool:
     """Compare in a time that does not depend on where the two differ."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
+    return hmac.compare_digest(given.encode(errors="replace"), expected.encode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Our programs as real processes: `with running(["-m", "server.ftpserver.main"], ready="listens") as server:`.
+"""Our programs as real processes: `with running(["-m", "server.ftpserver.main"], ready="listens") as it:`.
 
 Waits for the line that says that the program is ready, keeps what it prints, and never leaves it behind.
 """
@@ -58,7 +58,7 @@ class _Lines:
 
 
 class Running:
-    """A program that has said that it is ready; `match` is what its line matched. Ending it can be repeated."""
+    """A program that has said it is ready; `match` is what its line matched. Ending it can be repeated."""
 
     def __init__(
         self, command: Sequence[str], ready: str, folder: Path | None, extra: Mapping[str, str]
