@@ -1,0 +1,195 @@
+"""The catalogue as an object with few verbs. It never changes a bundle, and trusts no manifest unchecked."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from common.bundle import Manifest
+from common.errors import BundleError
+from server.catalogue import database as db
+from server.catalogue.rows import StoredBundle, StoredPage, bundle_row, check_manifest, page_rows, stored_page
+from server.catalogue.stored import bundle_names_in, domains_in, stored_manifest
+
+_BATCH = 200  # bundles in one transaction when many are missing
+
+_INSERT_BUNDLE = (
+    "INSERT INTO bundle (domain, name, job, created, size, sha256, pages)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
+)
+_INSERT_PAGE = "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_BUNDLES = "SELECT domain, name, job, created, size, sha256, pages FROM bundle ORDER BY domain, name"
+_PAGES = (
+    "SELECT domain, name, digest, url, folder, data_name, page.size, sha1, crawl_time, status, content_type"
+    " FROM page JOIN bundle ON bundle.id = page.bundle"
+    " WHERE digest = ? ORDER BY crawl_time, page.bundle, position"
+)
+_COUNTS = (
+    "SELECT count(*), coalesce(sum(pages), 0), (SELECT count(DISTINCT digest) FROM page),"
+    " coalesce(sum(size), 0) FROM bundle"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much is stored."""
+
+    bundles: int
+    pages: int
+    urls: int
+    bytes: int  # of the bundles
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What reconciling or rebuilding did. `broken`: each bundle that cannot be catalogued, and why."""
+
+    added: int
+    dropped: int
+    broken: tuple[tuple[str, str], ...]
+
+
+class Catalogue:
+    """The pages stored in one directory. Belongs to the thread that opened it; owns a database connection."""
+
+    def __init__(self, directory: Path, database: sqlite3.Connection) -> None:
+        self._directory = directory
+        self._database = database
+
+    @classmethod
+    def open(cls, directory: Path, *, read_only: bool = False) -> Self:
+        """Open the catalogue of `directory`. For writing it is made if missing, and made anew if damaged."""
+        file = directory / db.FILE_NAME
+        if read_only:
+            return cls(directory, db.connect_to_read(file))
+        try:
+            return cls(directory, db.connect_to_write(file))
+        except db.CorruptCatalogue as error:
+            db.move_aside(file, error)
+            catalogue = cls(directory, db.connect_to_write(file))
+            catalogue.rebuild()
+            return catalogue
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def add(self, path: Path, manifest: Manifest) -> None:
+        """Catalogue one bundle, completely or not at all. One that is known already changes nothing."""
+        self.add_all([(path, manifest)])
+
+    def add_all(self, bundles: Sequence[tuple[Path, Manifest]]) -> int:
+        """Catalogue several bundles in one transaction; says how many were new."""
+        if not bundles:
+            return 0
+        with self._transaction():
+            return self._insert_all(bundles)
+
+    def _insert_all(self, bundles: Iterable[tuple[Path, Manifest]]) -> int:
+        return sum(self._insert(path.name, manifest) for path, manifest in bundles)
+
+    def _insert(self, name: str, manifest: Manifest) -> bool:
+        row = self._database.execute(_INSERT_BUNDLE, bundle_row(name, manifest)).fetchone()
+        if row is None:
+            return False
+        self._database.executemany(_INSERT_PAGE, ((row[0], *page) for page in page_rows(manifest)))
+        return True
+
+    def pages_of(self, digest: bytes) -> list[StoredPage]:
+        """Every stored version of a URL, oldest first."""
+        with db.mapped():
+            return [stored_page(row) for row in self._database.execute(_PAGES, (digest,))]
+
+    def latest(self, digest: bytes) -> StoredPage | None:
+        """The newest version of a URL."""
+        pages = self.pages_of(digest)
+        return pages[-1] if pages else None
+
+    def bundles(self) -> Iterator[StoredBundle]:
+        """All bundles, by domain and name."""
+        with db.mapped():
+            yield from (StoredBundle(*row) for row in self._database.execute(_BUNDLES))
+
+    def counts(self) -> Counts:
+        """How much is stored."""
+        with db.mapped():
+            return Counts(*self._database.execute(_COUNTS).fetchone())
+
+    def reconcile(self) -> Changes:
+        """Add stored bundles that are missing here, drop those that are gone. Lists every folder once."""
+        added, dropped = 0, 0
+        broken: list[tuple[str, str]] = []
+        for domain in self._all_domains():
+            stored = bundle_names_in(self._directory, domain)
+            known = self._names_of(domain)
+            dropped += self._drop(domain, known - stored)
+            missing = [self._directory / domain / name for name in sorted(stored - known)]
+            for start in range(0, len(missing), _BATCH):
+                added += self.add_all(list(_sound(missing[start : start + _BATCH], broken)))
+        return Changes(added, dropped, tuple(broken))
+
+    def rebuild(self, *, verify: bool = False) -> Changes:
+        """Forget everything and read all manifests again. Others see the old state until this is complete.
+
+        `verify` also reads every bundle as a whole, and leaves out those that have another digest.
+        """
+        broken: list[tuple[str, str]] = []
+        with self._transaction():
+            dropped = self._database.execute("DELETE FROM bundle").rowcount
+            added = self._insert_all(self._all_sound(broken, verify))
+        return Changes(added, dropped, tuple(broken))
+
+    def _all_sound(self, broken: list[tuple[str, str]], verify: bool) -> Iterator[tuple[Path, Manifest]]:
+        for domain in domains_in(self._directory):
+            names = sorted(bundle_names_in(self._directory, domain))
+            yield from _sound([self._directory / domain / name for name in names], broken, verify)
+
+    def _all_domains(self) -> list[str]:
+        with db.mapped():
+            known = {row[0] for row in self._database.execute("SELECT DISTINCT domain FROM bundle")}
+        return sorted(known.union(domains_in(self._directory)))
+
+    def _names_of(self, domain: str) -> set[str]:
+        with db.mapped():
+            rows = self._database.execute("SELECT name FROM bundle WHERE domain = ?", (domain,))
+            return {row[0] for row in rows}
+
+    def _drop(self, domain: str, names: Iterable[str]) -> int:
+        # Looked at once more: it may have come since the folder was listed.
+        gone = [(domain, name) for name in names if not (self._directory / domain / name).exists()]
+        if gone:
+            with self._transaction():
+                self._database.executemany("DELETE FROM bundle WHERE domain = ? AND name = ?", gone)
+        return len(gone)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with db.mapped():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._database.execute("COMMIT")
+            finally:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+
+
+def _sound(
+    paths: Iterable[Path], broken: list[tuple[str, str]], verify: bool = False
+) -> Iterator[tuple[Path, Manifest]]:
+    """Those of the bundles that can be catalogued; the others go to `broken`."""
+    for path in paths:
+        try:
+            manifest = stored_manifest(path, verify)
+            check_manifest(path.name, manifest)
+        except BundleError as error:
+            broken.append((f"{path.parent.name}/{path.name}", str(error)))
+        else:
+            yield path, manifest

@@ -1,0 +1,90 @@
+"""Opens the catalogue's SQLite file. Knows nothing of bundles; says when the file must be built anew."""
+
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from common.errors import PavoukError
+
+FILE_NAME = "catalogue.sqlite"
+VERSION = 1  # of schema.sql
+BUSY_SECONDS = 60.0  # the lock is only held by another writer, and not for long
+
+log = logging.getLogger(__name__)
+
+
+class CatalogueError(PavoukError):
+    """The catalogue cannot be opened, read or written. The bundles are not affected."""
+
+
+class CorruptCatalogue(CatalogueError):
+    """The file is damaged or of another version."""
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Turns what SQLite raises into CatalogueError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise CatalogueError(f"the catalogue: {error}") from error
+
+
+def connect_to_read(file: Path) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    with mapped():
+        database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+        version = _version(database)
+    if version != VERSION:
+        database.close()
+        raise CorruptCatalogue(f"{file} is of version {version}: ftpServer --rebuild-catalogue makes it anew")
+    return database
+
+
+def connect_to_write(file: Path) -> sqlite3.Connection:
+    """The connection that writes; makes the tables in a new file. CorruptCatalogue if the file is no good."""
+    with mapped():
+        # no isolation level: the catalogue begins and ends transactions, not the module
+        database = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        _prepare(database)
+    except sqlite3.OperationalError as error:  # locked, disk full, not permitted: the file may be sound
+        database.close()
+        raise CatalogueError(f"{file}: {error}") from error
+    except (sqlite3.DatabaseError, CorruptCatalogue) as error:
+        database.close()
+        raise CorruptCatalogue(f"{file}: {error}") from error
+    return database
+
+
+def move_aside(file: Path, reason: CorruptCatalogue) -> None:
+    """Give a bad file another name, so that a new one can be made."""
+    suffix = f".bad-{int(time.time())}"
+    log.warning("%s; moved aside as %s%s, the bundles give a new one", reason, file.name, suffix)
+    for ending in ("", "-wal", "-shm"):
+        part = file.with_name(file.name + ending)
+        if part.exists():
+            part.rename(file.with_name(file.name + suffix + ending))
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    # WAL lets others read meanwhile. NORMAL can lose the last transactions when the power goes, but never
+    # damages the file; the next reconcile brings back what was lost.
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        database.execute(f"PRAGMA {pragma}")
+    if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        schema = files("server.catalogue").joinpath("schema.sql").read_text(encoding="utf-8")
+        database.executescript(f"BEGIN;\n{schema}\nPRAGMA user_version = {VERSION};\nCOMMIT;")
+    if _version(database) != VERSION:
+        raise CorruptCatalogue("the catalogue is of another version")
+    report = database.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if report != "ok":
+        raise CorruptCatalogue(f"the catalogue is damaged: {report}")
+
+
+def _version(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])

@@ -1,0 +1,102 @@
+"""One thread that catalogues what all FTP sessions receive, so that none of them waits for the database.
+
+The bundles are safe on disk before they get here, and the catalogue follows from them. So a bundle that finds
+the queue full, or a database that cannot be written, costs nothing but a reconcile later.
+"""
+
+import logging
+import queue
+import threading
+import time
+from pathlib import Path
+
+from common.bundle import Manifest
+from common.errors import PavoukError
+from server.catalogue.catalogue import Catalogue
+
+QUEUE_LENGTH = 200  # bundles; about 100 MB of manifests at the very most
+BATCH = 50  # bundles in one transaction
+RETRY_SECONDS = 60.0  # until the next try when the database could not be written
+
+log = logging.getLogger(__name__)
+
+_Item = tuple[Path, Manifest]
+
+
+class CatalogueWriter:
+    """Owns the writing connection and its thread, which begins with a reconcile. Any thread may `put`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._queue: queue.Queue[_Item | None] = queue.Queue(QUEUE_LENGTH)
+        self._missed = threading.Event()  # some bundle is stored that never went through the queue
+        self._missed.set()
+        self._thread = threading.Thread(target=self._run, name="catalogue")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, path: Path, manifest: Manifest) -> None:
+        """Have a stored bundle catalogued soon. Never waits."""
+        try:
+            self._queue.put_nowait((path, manifest))
+        except queue.Full:
+            self._missed.set()
+
+    def close(self) -> None:
+        """Catalogue what is waiting, then end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        goes_on = True
+        while goes_on:
+            try:
+                with Catalogue.open(self._directory) as catalogue:
+                    goes_on = self._serve(catalogue)
+            except (PavoukError, OSError) as error:
+                log.error("%s; trying again later, no bundle is lost", error)
+                self._missed.set()
+                goes_on = self._wait()
+
+    def _serve(self, catalogue: Catalogue) -> bool:
+        """Write until `close` is called (False)."""
+        while True:
+            self._catch_up(catalogue)
+            batch, goes_on = self._next_batch()
+            catalogue.add_all(batch)
+            if not goes_on:
+                self._catch_up(catalogue)
+                return False
+
+    def _catch_up(self, catalogue: Catalogue) -> None:
+        if not self._missed.is_set():
+            return
+        self._missed.clear()
+        changes = catalogue.reconcile()
+        if changes.added or changes.dropped:
+            log.info("catalogue: %d bundles added, %d dropped", changes.added, changes.dropped)
+        for name, reason in changes.broken:
+            log.warning("not catalogued: %s: %s", name, reason)
+
+    def _next_batch(self) -> tuple[list[_Item], bool]:
+        """Wait for one bundle, take what else is there; False when the end was among it."""
+        item = self._queue.get()
+        batch: list[_Item] = []
+        while item is not None:
+            batch.append(item)
+            if len(batch) == BATCH or self._queue.empty():
+                return batch, True
+            item = self._queue.get()  # this thread alone takes things out, so one is there
+        return batch, False
+
+    def _wait(self) -> bool:
+        """Let some time pass, less if `close` is called (False). A reconcile finds what comes meanwhile."""
+        deadline = time.monotonic() + RETRY_SECONDS
+        while (seconds := deadline - time.monotonic()) > 0:
+            try:
+                if self._queue.get(timeout=seconds) is None:
+                    return False
+            except queue.Empty:
+                break
+        return True
