@@ -33,7 +33,7 @@ def _is_closed(address: IPv4Address | IPv6Address) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         return False  # likewise; Pythons differ on ::ffff:0:0/96
     return (
-        not address.is_global  # loopback, private, link-local, CGNAT, unique local, unspecified, documentation
+        not address.is_global  # loopback, private, link-local, CGNAT, unique local, unspecified, examples
         or address.is_multicast
         or address.is_reserved
         or (isinstance(address, IPv6Address) and address.is_site_local)

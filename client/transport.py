@@ -1,38 +1,45 @@
-"""One HTTP request at a time through libcurl: limits, closed addresses, errors as outcomes. The only importer of pycurl.
+"""One HTTP request at a time through libcurl, with limits; trouble as outcomes. The only importer of pycurl.
 
 It follows no redirects, asks no robots.txt, keeps no cookies and judges no status: that is the fetcher's.
 """
 
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from math import ceil
+from typing import Any
 
-from common.wire import Outcome
+import pycurl
 
+from client.addresses import is_closed
+from client.answer import Answer, Headers, Limits, Wanted
+from client.encoding import ACCEPT_ENCODING, EncodingError, TooLarge
+from common.wire import Outcome, clean_text
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How long and how large one request may become."""
+__all__ = ["Headers", "Limits", "Response", "Transport", "TransportError", "Wanted"]
 
-    connect_timeout_seconds: float
-    idle_timeout_seconds: float
-    fetch_timeout_seconds: float  # all in all
-    max_body_bytes: int  # received, and unpacked
-    max_header_bytes: int
+_ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.8"
+_RECEIVE_BYTES = 1 << 17  # fewer and larger calls of the body callback than with curl's 16 KB
+_MAX_CONNECTIONS = 32  # kept open by one handle for later requests
+_MAX_IDLE_SECONDS = 60  # servers commonly close after less; an older connection is not tried
+_TOO_LARGE_CODE = 100  # CURLE_TOO_LARGE, unknown to pycurl: header lines beyond libcurl's own limits
 
-
-class Headers:
-    """The header lines of one answer, in order. Names are looked up in any case."""
-
-    def __init__(self, pairs: Sequence[tuple[str, str]] = ()) -> None:
-        self.pairs = tuple(pairs)
-
-    def get(self, name: str) -> str:
-        """The first value of `name`, or an empty text."""
-        raise NotImplementedError
-
-    def joined(self, name: str) -> str:
-        """All values of `name` with commas between: one list, as RFC 9110 §5.3 reads it."""
-        raise NotImplementedError
+_OUTCOMES: Mapping[int, Outcome] = {
+    pycurl.E_COULDNT_RESOLVE_HOST: Outcome.DNS,
+    pycurl.E_URL_MALFORMAT: Outcome.DNS,  # our URLs are canonical: what curl refuses in them is the host name
+    pycurl.E_COULDNT_CONNECT: Outcome.REFUSED,
+    pycurl.E_INTERFACE_FAILED: Outcome.REFUSED,
+    pycurl.E_OPERATION_TIMEDOUT: Outcome.TIMEOUT,
+    pycurl.E_SSL_CONNECT_ERROR: Outcome.TLS,
+    pycurl.E_PEER_FAILED_VERIFICATION: Outcome.TLS,
+    pycurl.E_SSL_CERTPROBLEM: Outcome.TLS,
+    pycurl.E_SSL_CIPHER: Outcome.TLS,
+    pycurl.E_SSL_CACERT_BADFILE: Outcome.TLS,
+    pycurl.E_SSL_INVALIDCERTSTATUS: Outcome.TLS,
+    pycurl.E_SSL_ISSUER_ERROR: Outcome.TLS,
+    _TOO_LARGE_CODE: Outcome.TOO_LARGE,
+}  # all others are Outcome.BROKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +65,43 @@ class TransportError(Exception):
         self.address = address
 
 
-Wanted = Callable[[int, Headers], bool]
+class _Gate:
+    """Opens the sockets of one request, or refuses to. It sees the address that is really connected to."""
+
+    def __init__(self, allow_private: bool) -> None:
+        self._allow_private = allow_private
+        self._passed = False
+        self._refused = ""
+
+    def on_socket(self, purpose: int, address: Any) -> Any:
+        ip = address.addr[0]
+        if not self._allow_private and is_closed(ip):
+            self._refused = ip
+            return pycurl.SOCKET_BAD
+        self._passed = True
+        return socket.socket(address.family, address.socktype, address.protocol)
+
+    @property
+    def closed_address(self) -> str:
+        """The closed address that was refused, if no other was tried."""
+        return "" if self._passed else self._refused
 
 
 class Transport:
-    """Makes requests for one thread, which owns it and closes it. Connections and DNS answers are reused."""
+    """Makes requests for one thread, which owns it and closes it. Connections and DNS answers are reused.
+
+    Closing may wait for a name look-up under way: libcurl cannot break off getaddrinfo.
+    """
 
     def __init__(self, user_agent: str, sender: str = "", verify_tls: bool = True) -> None:
-        raise NotImplementedError
+        self._headers = [_header_line("Accept", _ACCEPT), _header_line("Accept-Encoding", ACCEPT_ENCODING)]
+        if sender:
+            self._headers.append(_header_line("From", sender))
+        self._user_agent = clean_text(user_agent)
+        self._verify_tls = verify_tls
+        # A handle for each kind of permission: a connection to a private address that one request was allowed
+        # to open must not serve a request that is not allowed to.
+        self._curls: dict[bool, Any] = {}
 
     def request(
         self,
@@ -78,11 +114,122 @@ class Transport:
     ) -> Response:
         """GET `url`. TransportError if there is no usable answer.
 
-        `wanted` sees status and headers; if it says no, the body is left off. `cut` gives the beginning of a body
-        that is too large instead of an error.
+        `wanted` sees status and headers; if it says no, the body is left off. `cut` gives the beginning of a
+        body that is too large instead of an error.
         """
-        raise NotImplementedError
+        curl = self._curl(allow_private)
+        gate = _Gate(allow_private)
+        answer = Answer(limits, wanted, cut)
+        curl.setopt(pycurl.OPENSOCKETFUNCTION, gate.on_socket)
+        curl.setopt(pycurl.HEADERFUNCTION, answer.on_header)
+        curl.setopt(pycurl.WRITEFUNCTION, answer.on_body)
+        self._prepare(curl, url, limits, extra_headers)
+        try:
+            _perform(curl, answer, gate)
+            return _response(curl, answer)
+        finally:
+            answer.forget()
 
     def close(self) -> None:
         """Close all connections."""
-        raise NotImplementedError
+        for curl in self._curls.values():
+            curl.close()
+        self._curls.clear()
+
+    def _curl(self, allow_private: bool) -> Any:
+        if allow_private not in self._curls:
+            self._curls[allow_private] = _new_handle(self._user_agent, self._verify_tls)
+        return self._curls[allow_private]
+
+    def _prepare(self, curl: Any, url: str, limits: Limits, extra: Sequence[tuple[str, str]]) -> None:
+        curl.setopt(pycurl.URL, url.encode())
+        curl.setopt(pycurl.HTTPHEADER, self._headers + [_header_line(*pair) for pair in extra])
+        curl.setopt(pycurl.IPRESOLVE, _families(url))
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, ceil(limits.connect_timeout_seconds * 1000))
+        curl.setopt(pycurl.TIMEOUT_MS, ceil(limits.fetch_timeout_seconds * 1000))
+        curl.setopt(pycurl.LOW_SPEED_TIME, ceil(limits.idle_timeout_seconds))
+
+
+def _new_handle(user_agent: str, verify_tls: bool) -> Any:
+    curl = pycurl.Curl()
+    options = {
+        pycurl.USERAGENT: user_agent.encode(),
+        pycurl.NOSIGNAL: 1,  # signals and threads do not go together
+        pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
+        pycurl.FOLLOWLOCATION: 0,
+        pycurl.PROXY: b"",  # none, also when the environment names one: the address check would see the proxy
+        pycurl.NETRC: pycurl.NETRC_IGNORED,
+        # One request at a time gains nothing from HTTP/2, and pays for its framing.
+        pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
+        pycurl.HTTP09_ALLOWED: 0,
+        pycurl.HTTP_CONTENT_DECODING: 0,  # encoding.py does it, with a limit
+        pycurl.PATH_AS_IS: 1,  # dot segments are resolved already
+        pycurl.LOW_SPEED_LIMIT: 1,
+        pycurl.BUFFERSIZE: _RECEIVE_BYTES,
+        pycurl.MAXCONNECTS: _MAX_CONNECTIONS,
+        pycurl.MAXAGE_CONN: _MAX_IDLE_SECONDS,
+        pycurl.SSL_VERIFYPEER: int(verify_tls),
+        pycurl.SSL_VERIFYHOST: 2 if verify_tls else 0,
+        pycurl.SSLVERSION: pycurl.SSLVERSION_TLSv1_2,
+    }
+    for option, value in options.items():
+        curl.setopt(option, value)
+    return curl
+
+
+def _families(url: str) -> int:
+    """Which addresses to look up. libcurl asks for A and AAAA apart; for a name that only /etc/hosts has, AAAA
+    stalls as long as a silent name server lets it (10 s). So it is not asked where IPv6 leads nowhere.
+    """
+    if "://[" in url or _has_ipv6_route():
+        return int(pycurl.IPRESOLVE_WHATEVER)
+    return int(pycurl.IPRESOLVE_V4)
+
+
+@cache
+def _has_ipv6_route() -> bool:
+    """Whether packets to the IPv6 internet have a way out of this machine. Connecting UDP sends nothing."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            probe.connect(("2001:500:2f::f", 53))  # a root name server; never really contacted
+    except OSError:
+        return False
+    return True
+
+
+def _header_line(name: str, value: str) -> bytes:
+    return f"{name}: {clean_text(value)}".encode("latin-1", "replace")
+
+
+def _perform(curl: Any, answer: Answer, gate: _Gate) -> None:
+    try:
+        curl.perform()
+    except pycurl.error as error:
+        if not answer.is_usable:
+            raise _trouble(curl, error, answer, gate.closed_address) from None
+
+
+def _response(curl: Any, answer: Answer) -> Response:
+    address = curl.getinfo(pycurl.PRIMARY_IP)
+    if answer.headers is None:
+        raise TransportError(Outcome.BROKEN, "the headers break off", answer.status, address)
+    try:
+        body = answer.body() if answer.keep else b""
+    except TooLarge as error:
+        raise TransportError(Outcome.TOO_LARGE, str(error), answer.status, address) from error
+    except EncodingError as error:
+        raise TransportError(Outcome.BAD_CONTENT, str(error), answer.status, address) from error
+    seconds = curl.getinfo(pycurl.TOTAL_TIME)
+    return Response(answer.status, answer.headers, body, address, seconds, answer.is_cut)
+
+
+def _trouble(curl: Any, error: pycurl.error, answer: Answer, closed_address: str) -> TransportError:
+    code, message = error.args
+    outcome = _OUTCOMES.get(code, Outcome.BROKEN)
+    if answer.too_large:
+        outcome, message = Outcome.TOO_LARGE, answer.too_large
+    elif closed_address:
+        outcome, message = Outcome.FORBIDDEN_ADDRESS, f"{closed_address} is not a public address"
+    elif code == pycurl.E_OPERATION_TIMEDOUT and message.startswith("Resolving"):
+        outcome = Outcome.DNS
+    return TransportError(outcome, clean_text(message), answer.status, curl.getinfo(pycurl.PRIMARY_IP))

@@ -39,7 +39,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", PACK)
-@pytest.mark.parametrize("data", [TEXT, b"x", b"", os.urandom(300_000)], ids=["text", "byte", "none", "noise"])
+@pytest.mark.parametrize("data", [TEXT, b"x", b"", os.urandom(300_000)], ids=["text", "one", "none", "noise"])
 def test_each_encoding(name: str, data: bytes) -> None:
     assert decode(PACK[name](data), name, LIMIT) == data
 
