@@ -16,8 +16,8 @@ MAX_TEXT_LENGTH = 1_000_000
 
 _BLOCKS = """
 address article aside blockquote br button caption center dd details dialog dir div dl dt fieldset figcaption
-figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr img input legend li main menu nav object ol
-optgroup option p pre search section select summary table tbody td textarea tfoot th thead tr ul video
+figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr img input legend li main menu nav object
+ol option optgroup p pre search section select summary table tbody td textarea tfoot th thead tr ul video
 """
 _HIDDEN = "script style noscript iframe noembed noframes title"
 

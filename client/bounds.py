@@ -1,0 +1,127 @@
+"""How much of a page the HTML parser may be given, so that no page costs it more than a moment and some megabytes.
+
+The standard's algorithm takes the square of the input for pages built to do so (100,000 nested tags, 100,000
+attributes), and <font> left open a few thousand times makes gigabytes of 40 KB. A call of the parser can not be
+interrupted, so what exceeds the limits is cut off before. Honest pages stay far below them.
+"""
+
+import re
+from collections import defaultdict
+
+MAX_BYTES = 8_000_000
+MAX_TAGS = 300_000  # start and end tags; about 200 bytes each in the parsed page
+MAX_DEPTH = 2_000  # elements open at once
+MAX_COPIES = 300_000  # elements that the parser repeats because formatting was left open
+MAX_ATTRIBUTES = 1_000  # of one tag, counted where a tag is longer than a window
+MAX_MERGED = 200  # <html> and <body> tags: the attributes of all go to one element
+
+_WINDOW = 4096
+_CHUNKS = 64
+_FEW_TAGS = 1_500  # so few can not do harm, however they are arranged
+_MANY_TAGS = 20_000
+
+_TOKEN = re.compile(rb"<(?:(!--)|(/?)([a-zA-Z][a-zA-Z0-9]*))")
+_ATTRIBUTE = re.compile(rb"""[^\s/>=]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*))?""")
+_RAW_END = {name: re.compile(rb"</" + name, re.IGNORECASE) for name in (b"script", b"style", b"textarea", b"title")}
+_FORMATTING = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
+# Never open for long: elements without content, and those that the next one of their kind closes.
+_SHORT = frozenset(
+    b"area base br col embed hr img input link meta param source track wbr "
+    b"body head html p li dd dt option optgroup tr td th tbody thead tfoot rp rt button".split()
+)
+
+
+def parsable(html: bytes) -> bytes:
+    """`html`, or the part of it before it becomes too much for the parser."""
+    html = html[:MAX_BYTES]
+    html = html[: _end_by_attributes(html)]
+    return html[: _end_by_tags(html)] if _suspicious(html) else html
+
+
+def _suspicious(html: bytes) -> bool:
+    """Whether tags may pile up: judged by counting, which is a hundred times cheaper than looking at each tag."""
+    tags = html.count(b"<")
+    if tags <= _FEW_TAGS:
+        return False
+    return tags > _MANY_TAGS or tags * _open_at_once(html) > MAX_COPIES
+
+
+def _open_at_once(html: bytes) -> int:
+    """About how many more tags are opened than closed at any point; elements without content count as well."""
+    step = len(html) // _CHUNKS + 1
+    most = still_open = 0
+    for start in range(0, len(html), step):
+        end = start + step
+        still_open += html.count(b"<", start, end) - 2 * html.count(b"</", start, end)
+        most = max(most, still_open)
+    return most
+
+
+def _end_by_attributes(html: bytes) -> int | None:
+    """Where a tag with too many attributes begins. A tag that large fills a window without any >."""
+    for start in range(0, len(html), _WINDOW):
+        end = start + _WINDOW
+        if html.find(b">", start, end) < 0:
+            tag = html.rfind(b"<", max(0, start - _WINDOW), end)
+            if tag >= 0 and _attributes(html, tag) > MAX_ATTRIBUTES:
+                return tag
+    return None
+
+
+def _attributes(html: bytes, tag: int) -> int:
+    end = html.find(b">", tag)
+    return sum(1 for _ in _ATTRIBUTE.finditer(html, tag, end if end > 0 else len(html)))
+
+
+def _end_by_tags(html: bytes) -> int | None:
+    """Where the page exceeds a limit: follows what is open, roughly as the parser does."""
+    piles = _Piles()
+    position = 0
+    while token := _TOKEN.search(html, position):
+        position = token.end()
+        comment, closing, raw_name = token.groups()
+        name = (raw_name or b"").lower()
+        if comment:
+            end = html.find(b"-->", position)
+            position = end if end > 0 else len(html)
+        elif closing:
+            piles.close(name)
+        elif piles.open(name):
+            return token.start()
+        elif name in _RAW_END:
+            raw_end = _RAW_END[name].search(html, position)
+            position = raw_end.start() if raw_end else len(html)
+    return None
+
+
+class _Piles:
+    """Counts of what is open while the tags of one page go by."""
+
+    def __init__(self) -> None:
+        self._open: defaultdict[bytes, int] = defaultdict(int)
+        self._tags = self._merged = self._depth = self._formatting = self._copies = 0
+
+    def open(self, name: bytes) -> bool:
+        """Count a start tag; True if it is one too many."""
+        self._tags += 2
+        self._merged += name in (b"html", b"body")
+        if name in _FORMATTING:
+            self._formatting += 1
+        else:
+            self._copies += self._formatting
+        if name not in _SHORT:
+            self._open[name] += 1
+            self._depth += 1
+        return (
+            self._depth > MAX_DEPTH
+            or self._copies > MAX_COPIES
+            or self._tags > MAX_TAGS
+            or self._merged > MAX_MERGED
+        )
+
+    def close(self, name: bytes) -> None:
+        """Count an end tag; one without a start tag closes nothing."""
+        if self._open[name]:
+            self._open[name] -= 1
+            self._depth -= 1
+            self._formatting -= name in _FORMATTING
