@@ -11,7 +11,7 @@ from collections import defaultdict
 MAX_BYTES = 8_000_000
 MAX_TAGS = 300_000  # start and end tags; about 200 bytes each in the parsed page
 MAX_DEPTH = 2_000  # elements open at once
-MAX_COPIES = 300_000  # elements that the parser repeats because formatting was left open
+MAX_COPIES = 400_000  # elements that the parser repeats because formatting was left open
 MAX_ATTRIBUTES = 1_000  # of one tag, counted where a tag is longer than a window
 MAX_MERGED = 200  # <html> and <body> tags: the attributes of all go to one element
 
