@@ -144,8 +144,11 @@ def parse_manifest(data: bytes) -> Manifest:
     """Read the file beside a bundle; BundleError if it is not one."""
     try:
         text = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data).read(_MAX_MANIFEST_BYTES)
+        length = zstandard.frame_content_size(data)
     except zstandard.ZstdError as error:
         raise BundleError(f"the manifest cannot be unpacked: {error}") from error
+    if len(text) != length:  # a cut frame unpacks without an error up to where it is cut
+        raise BundleError("the manifest is incomplete")
     return _parse_json_lines(text)
 
 
