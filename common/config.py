@@ -6,7 +6,9 @@ overrides the defaults. Anything unknown or out of range raises ConfigError with
 
 import argparse
 import configparser
+import os
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from common.errors import ConfigError
 
 FILE_NAME = "config.cfg"
 MEMORY_FOLDER = ".mem"
+_SAMPLE_WIDTH = 100
 
 SCOPES = ("free", "domain", "host")
 
@@ -33,7 +36,30 @@ class Key:
 
 
 def _text(expected: str = "text") -> tuple[str, Callable[[str], str]]:
-    return expected, str
+    return _matching(expected, r"[^\x00-\x1f\x7f]*")  # an indented next line would become part of the value
+
+
+def _matching(expected: str, pattern: str) -> tuple[str, Callable[[str], str]]:
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError
+        return text
+
+    return expected, parse
+
+
+def _port_range() -> tuple[str, Callable[[str], str]]:
+    def parse(text: str) -> str:
+        if text:
+            low, high = (_within(int(port), 1, 65535) for port in text.split("-"))
+            _within(high, low, 65535)
+        return text
+
+    return "two port numbers with - between, the lower one first, or nothing", parse
+
+
+def _secret() -> tuple[str, Callable[[str], str]]:
+    return _matching("a shared secret of printable ASCII characters without blanks", r"[!-~]*")
 
 
 def _switch() -> tuple[str, Callable[[str], bool]]:
@@ -54,7 +80,7 @@ def _choice(*words: str) -> tuple[str, Callable[[str], str]]:
 
 
 def _urls() -> tuple[str, Callable[[str], tuple[str, ...]]]:
-    return "URLs separated by ;", lambda text: tuple(url.strip() for url in text.split(";") if url.strip())
+    return "URLs separated by ;", lambda text: tuple(filter(None, map(str.strip, re.split(r"[;\n]", text))))
 
 
 def _within(value: Any, low: float, high: float) -> Any:
@@ -98,9 +124,11 @@ class UrlServerSettings:
         "Seconds between two requests to one host, for all clients together. robots.txt can lengthen it.")
     connections_per_host: int = _key("connections_per_host", 1, _whole(1, 256),
         "Requests that may run on one host at once, for all clients together.")
-    agent_name: str = _key("agent_name", "pavouk", _text("a word of letters, digits, _ and -"),
+    agent_name: str = _key("agent_name", "pavouk",
+        _matching("a word of letters, digits, _ and -", r"[A-Za-z0-9_-]{1,100}"),
         "Name in the User-Agent, and the name that robots.txt rules are looked up for.")
-    contact: str = _key("contact", "", _text("a URL or a mail address"),
+    contact: str = _key("contact", "",
+        _matching("a URL or a mail address, in ASCII without blanks and brackets", r"[!-'*-~]{0,200}"),
         "Who to ask about the crawler: a URL or mail address put into the User-Agent (a mail address also into From).")
     allow_private: bool = _key("allow_private", False, _switch(),
         "1 lets clients fetch from loopback, private and link-local addresses. Hosts of start URLs are allowed anyway.")
@@ -108,7 +136,7 @@ class UrlServerSettings:
         "1 treats /index.html, /index.htm, /index.php, /default.asp and /default.aspx as the same page as /.")
     max_pages: int = _key("max_pages", 0, _whole(0, 10**12),
         "Stop after so many stored pages; 0 for no limit.")
-    max_depth: int = _key("max_depth", 0, _whole(0, 100_000),
+    max_depth: int = _key("max_depth", 0, _whole(0, 65_535),
         "Follow at most so many links from a start URL; 0 for no limit.")
     lease_seconds: float = _key("lease_seconds", 300.0, _seconds(1, 86_400),
         "A client that is silent for so many seconds loses its job; the URLs are queued again.")
@@ -136,7 +164,7 @@ class UrlServerSettings:
         "Clients served at the same time; more wait in line.")
     max_message_bytes: int = _key("max_message_bytes", 32_000_000, _whole(100_000, 1_000_000_000),
         "A longer SOAP message is refused.")
-    token: str = _key("token", "", _text("a shared secret"),
+    token: str = _key("token", "", _secret(),
         "Secret that clients must show. Without one the server listens on loopback only.")
     tls_cert: str = _key("tls_cert", "", _text("a PEM file"),
         "Certificate chain (PEM) for TLS; empty for none.")
@@ -160,7 +188,7 @@ class FtpServerSettings:
         "Address to listen on, and where clients are sent. Any other than loopback needs a token.")
     ftp_port: int = _key("ftp_port", 50003, _whole(0, 65535),
         "Port of the FTP service; 0 takes a free one and prints it.")
-    directory: str = _key("directory", "Pages", _text("a folder"),
+    directory: str = _key("directory", "Pages", _matching("a folder", r"[^\x00-\x1f\x7f]+"),
         "Where bundles are kept, relative to the work folder.")
     max_connections: int = _key("max_connections", 25, _whole(1, 10_000),
         "FTP connections in all.")
@@ -168,9 +196,9 @@ class FtpServerSettings:
         "FTP connections from one address.")
     max_bundle_bytes: int = _key("max_bundle_bytes", 4_000_000_000, _whole(1_000_000, 10**12),
         "A longer upload is cut off and refused.")
-    passive_ports: str = _key("passive_ports", "", _text("two port numbers with - between, or nothing"),
+    passive_ports: str = _key("passive_ports", "", _port_range(),
         "Range of ports for data connections, such as 50010-50050, when a firewall must know them; empty for any.")
-    token: str = _key("token", "", _text("a shared secret"),
+    token: str = _key("token", "", _secret(),
         "Secret shared with the URL server; empty takes the one of [url_Server].", inherits=True)
     tls_cert: str = _key("tls_cert", "", _text("a PEM file"),
         "Certificate chain (PEM) for TLS; empty takes the one of [url_Server].", inherits=True)
@@ -192,9 +220,10 @@ class ClientSettings:
         "Port of the URL server.")
     number_of_threads: int = _key("number_of_threads", 10, _whole(1, 1000),
         "Pairs of threads: so many download, and as many mine.")
-    name: str = _key("name", "", _text("a word"),
+    name: str = _key("name", "",
+        _matching("at most 100 letters, digits or . _ : @ + -", r"[A-Za-z0-9._:@+-]{0,100}"),
         "How this worker is called at the server; empty makes one up and keeps it in the work folder.")
-    token: str = _key("token", "", _text("a shared secret"),
+    token: str = _key("token", "", _secret(),
         "The secret of the URL server; empty takes the one of [url_Server].", inherits=True)
     tls: bool = _key("tls", False, _switch(),
         "1 talks TLS to the URL server.")
@@ -255,11 +284,34 @@ def written(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def sample_file() -> str:
+    """config/config.cfg: every key with its meaning, unit and default."""
+    intro = (
+        "# The configuration of Pavouk. Copy it into the work folder and change what you need; a key that is\n"
+        "# left out has its default, and the command line overrides both. A comment has a line of its own.\n"
+    )
+    return intro + "".join(_sample_section(name, section) for name, (_, section) in SECTIONS.items())
+
+
+def _sample_section(name: str, section_class: type) -> str:
+    lines = [f"\n# {section_class.__doc__}", f"[{name}]"]
+    for field_name, key in keys_of(section_class).items():
+        default = written(default_of(section_class, field_name))
+        help = f"{key.help} Expected: {key.expected}. Default: {default or 'empty'}."
+        lines += ["", *textwrap.wrap(help, _SAMPLE_WIDTH, initial_indent="# ", subsequent_indent="# ")]
+        lines.append(f"{key.name} = {default}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
 def load(folder: Path, file: Path | None = None) -> Settings:
     """The settings of a work folder: those of `file`, or of config.cfg in the folder or in its config/ folder."""
+    return _inherit(_load(folder, file))
+
+
+def _load(folder: Path, file: Path | None) -> Settings:
     if file is None:
         places = (folder / FILE_NAME, folder / "config" / FILE_NAME)
-        file = next((place for place in places if place.exists()), None)
+        file = next(filter(os.path.lexists, places), None)
         if file is None:
             return Settings(folder=folder)
     return _read(file, folder)
@@ -267,7 +319,8 @@ def load(folder: Path, file: Path | None = None) -> Settings:
 
 def _read(file: Path, folder: Path) -> Settings:
     # Values such as start_Urls contain ; and %, so neither comments within a line nor interpolation.
-    parser = configparser.ConfigParser(interpolation=None)
+    # There is no [DEFAULT] either: it would be unknown keys in every section.
+    parser = configparser.ConfigParser(interpolation=None, default_section="")
     try:
         text = file.read_text(encoding="utf-8-sig")
         parser.read_string(text, source=str(file))
@@ -282,8 +335,11 @@ def _read(file: Path, folder: Path) -> Settings:
             line = _line_of(text, section, None)
             raise ConfigError(f"{file}, line {line}: unknown section [{section}], expected {_list_sections()}")
         attribute, section_class = SECTIONS[names[section.lower()]]
+        if attribute in parts:
+            line = _line_of(text, section, None)
+            raise ConfigError(f"{file}, line {line}: section [{section}] is there twice, expected it once")
         parts[attribute] = _parse_section(file, text, section, section_class, dict(parser.items(section)))
-    return _inherit(Settings(folder=folder, **parts))
+    return Settings(folder=folder, **parts)
 
 
 def _parse_section(file: Path, text: str, section: str, section_class: type[S], items: Mapping[str, str]) -> S:
@@ -364,7 +420,7 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
 
 def from_options(options: argparse.Namespace) -> Settings:
     """The settings for a command line: file first, then what the options of `add_options` say."""
-    settings = load(options.dir, options.config)
+    settings = _load(options.dir, options.config)
     for name, value in vars(options).items():
         attribute, dot, field_name = name.partition(".")
         if dot and value is not None:

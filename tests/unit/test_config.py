@@ -1,0 +1,241 @@
+"""The configuration: file, command line, and the message for everything that is wrong."""
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from common.config import (
+    SECTIONS,
+    Settings,
+    add_common_options,
+    add_options,
+    from_options,
+    keys_of,
+    load,
+    sample_file,
+)
+from common.errors import ConfigError
+from tests.processes import ROOT, running
+
+CLASSIC = """\
+[url_Server]
+ip = 127.0.0.1
+server_port = 50001
+start_Urls = http://example.org/;http://example.com/a%20b;
+urls_to_crawl = 300
+robots_control = 1
+page_parse = 1
+sitemap = 1
+document_save = 0
+
+[ftp_Server]
+ip = 127.0.0.1
+ftp_port = 50003
+directory = Pages
+
+[settings]
+server_ip = 127.0.0.1
+server_port = 50001
+number_of_threads = 10
+"""
+
+
+def read(folder: Path, text: str | bytes) -> Settings:
+    (folder / "config.cfg").write_bytes(text.encode() if isinstance(text, str) else text)
+    return load(folder)
+
+
+def refused(folder: Path, text: str | bytes) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(folder, text)
+    message = str(caught.value)
+    assert str(folder / "config.cfg") in message
+    assert "\n" not in message
+    return message
+
+
+def from_line(folder: Path, *arguments: str) -> Settings:
+    parser = argparse.ArgumentParser()
+    add_common_options(parser)
+    add_options(parser, "url_Server")
+    return from_options(parser.parse_args(["--dir", str(folder), *arguments]))
+
+
+def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
+    assert load(tmp_path) == Settings(folder=tmp_path)
+    assert load(tmp_path).url_server.server_port == 50001
+    assert load(tmp_path).ftp_server.ftp_port == 50003
+    assert load(tmp_path).url_server.effective_scope == "free"
+
+
+def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.cfg cannot be read"):
+        load(tmp_path, tmp_path / "missing.cfg")
+
+
+def test_the_classic_configuration(tmp_path: Path) -> None:
+    settings = read(tmp_path, CLASSIC)
+    assert settings.url_server.start_urls == ("http://example.org/", "http://example.com/a%20b")
+    assert settings.url_server.effective_scope == "domain"
+    assert settings.url_server.document_save is False
+    assert settings.pages == tmp_path / "Pages"
+    assert settings.client.number_of_threads == 10
+
+
+def test_it_is_also_found_in_the_config_folder(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.cfg").write_text("[settings]\nnumber_of_threads = 3\n")
+    assert load(tmp_path).client.number_of_threads == 3
+
+
+def test_the_sample_file_is_up_to_date() -> None:
+    """After a change: python -c 'from common.config import *; print(sample_file(), end="")' > config/config.cfg"""
+    assert (ROOT / "config" / "config.cfg").read_text() == sample_file()
+
+
+def test_the_sample_file_has_every_key_and_only_defaults(tmp_path: Path) -> None:
+    assert read(tmp_path, sample_file()) == Settings(folder=tmp_path)
+    lines = sample_file().splitlines()
+    for _, section_class in SECTIONS.values():
+        for key in keys_of(section_class).values():
+            assert any(line.startswith(f"{key.name} =") for line in lines), key.name
+
+
+def test_an_unknown_key(tmp_path: Path) -> None:
+    message = refused(tmp_path, "# one\n[url_Server]\nip = 127.0.0.1\nserver_prot = 1\n")
+    assert "line 4" in message
+    assert "'server_prot' in [url_Server]" in message
+    assert "server_port" in message  # what was expected
+
+
+@pytest.mark.parametrize("name", ["url_Servers", "DEFAULT"])
+def test_an_unknown_section(tmp_path: Path, name: str) -> None:
+    message = refused(tmp_path, f"[settings]\n\n[{name}]\nip = 127.0.0.1\n")
+    assert f"line 3: unknown section [{name}], expected [url_Server], [ftp_Server], [settings]" in message
+
+
+BAD_VALUES = [
+    ("url_Server", "server_port", "65536", "a whole number from 0 to 65535"),
+    ("url_Server", "server_port", "-1", "a whole number from 0 to 65535"),
+    ("url_Server", "server_port", "http", "a whole number from 0 to 65535"),
+    ("url_Server", "server_port", "50001 ; the port", "a whole number from 0 to 65535"),
+    ("url_Server", "server_port", "", "a whole number from 0 to 65535"),
+    ("url_Server", "server_port", "9" * 5000, "a whole number from 0 to 65535"),
+    ("url_Server", "robots_control", "2", "1 or 0"),
+    ("url_Server", "scope", "galaxy", "one of nothing, free, domain, host"),
+    ("url_Server", "delay", "nan", "a number from 0 to 86400"),
+    ("url_Server", "delay", "inf", "a number from 0 to 86400"),
+    ("url_Server", "delay", "-1", "a number from 0 to 86400"),
+    ("url_Server", "bundle_format", "zip", "one of tar.bz2, tar.zst"),
+    ("url_Server", "agent_name", "my crawler", "a word of letters, digits, _ and -"),
+    ("url_Server", "agent_name", "pavouk/2", "a word of letters, digits, _ and -"),
+    ("url_Server", "agent_name", "", "a word of letters, digits, _ and -"),
+    ("url_Server", "contact", "a\tb", "a URL or a mail address"),
+    ("url_Server", "contact", "x) evil (y", "a URL or a mail address"),
+    ("url_Server", "token", "two words", "a shared secret"),
+    ("url_Server", "ip", "127.0.0.1\n  server_port = 1", "an address of this machine"),
+    ("ftp_Server", "passive_ports", "50010", "two port numbers"),
+    ("ftp_Server", "passive_ports", "50050-50010", "two port numbers"),
+    ("ftp_Server", "passive_ports", "0-70000", "two port numbers"),
+    ("ftp_Server", "passive_ports", "1-2-3", "two port numbers"),
+    ("ftp_Server", "directory", "", "a folder"),
+    ("settings", "number_of_threads", "0", "a whole number from 1 to 1000"),
+    ("settings", "name", "a b", "at most 100 letters, digits"),
+]
+
+
+@pytest.mark.parametrize(("section", "key", "value", "expected"), BAD_VALUES)
+def test_a_bad_value(tmp_path: Path, section: str, key: str, value: str, expected: str) -> None:
+    message = refused(tmp_path, f"[{section}]\n# why\n{key} = {value}\n")
+    assert f"line 3: {key} = " in message
+    assert f"in [{section}]: expected {expected}" in message
+
+
+GOOD_VALUES = [
+    ("url_Server", "agent_name", "My-Crawler_2"),
+    ("url_Server", "contact", "https://example.org/bot?a=1"),
+    ("ftp_Server", "passive_ports", "50010-50050"),
+    ("settings", "name", "worker-1.example.org:2"),
+]
+
+
+@pytest.mark.parametrize(("section", "key", "value"), GOOD_VALUES)
+def test_a_good_value(tmp_path: Path, section: str, key: str, value: str) -> None:
+    settings = read(tmp_path, f"[{section}]\n{key} = {value}\n")
+    assert getattr(getattr(settings, SECTIONS[section][0]), key) == value
+
+
+def test_names_in_any_case_and_start_urls_over_several_lines(tmp_path: Path) -> None:
+    settings = read(tmp_path, "[URL_SERVER]\nSTART_URLS = http://a/;\n  http://b/\n  http://c/\n")
+    assert settings.url_server.start_urls == ("http://a/", "http://b/", "http://c/")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("[settings]\ntls = 1\ntls = 0\n", ("3", "'tls'", "already exists")),
+        ("[settings]\ntls = 1\n[settings]\ntls = 0\n", ("3", "'settings'", "already exists")),
+        ("[settings]\ntls = 1\n[Settings]\ntls = 0\n", ("line 3", "[Settings] is there twice")),
+        ("ip = 127.0.0.1\n", ("line: 1", "no section headers")),
+        ("[settings]\nthis is no setting\n", ("2", "this is no setting")),
+    ],
+)
+def test_a_file_that_is_out_of_shape(tmp_path: Path, text: str, parts: tuple[str, ...]) -> None:
+    message = refused(tmp_path, text)
+    assert all(part in message for part in parts), message
+
+
+def test_an_unreadable_file(tmp_path: Path) -> None:
+    (tmp_path / "config.cfg").mkdir()
+    with pytest.raises(ConfigError, match=r"cannot be read: .*directory"):
+        load(tmp_path)
+
+
+def test_a_dangling_link_is_not_taken_for_a_missing_file(tmp_path: Path) -> None:
+    (tmp_path / "config.cfg").symlink_to(tmp_path / "moved.cfg")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path)
+
+
+def test_a_file_that_is_not_utf_8(tmp_path: Path) -> None:
+    assert "cannot be read" in refused(tmp_path, b"[settings]\nname = \xe9\n")
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    assert read(tmp_path, b"\xef\xbb\xbf[settings]\nname = w1\n").client.name == "w1"
+
+
+def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
+    read(tmp_path, CLASSIC)
+    settings = from_line(tmp_path, "--urls-to-crawl", "7", "--start-urls", "http://example.net/")
+    assert settings.url_server.urls_to_crawl == 7
+    assert settings.url_server.start_urls == ("http://example.net/",)
+    assert settings.url_server.document_save is False  # still from the file
+
+
+def test_a_bad_value_on_the_command_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--delay nan: expected a number from 0 to 86400"):
+        from_line(tmp_path, "--delay", "nan")
+
+
+def test_the_token_is_inherited(tmp_path: Path) -> None:
+    settings = read(tmp_path, "[url_Server]\ntoken = a\n[settings]\ntoken = c\n")
+    assert (settings.ftp_server.token, settings.client.token) == ("a", "c")
+
+
+def test_what_is_inherited_follows_the_command_line(tmp_path: Path) -> None:
+    read(tmp_path, "[url_Server]\ntoken = a\n[settings]\ntoken = c\n")
+    settings = from_line(tmp_path, "--token", "b")
+    assert (settings.ftp_server.token, settings.client.token) == ("b", "c")
+
+
+def test_help_shows_every_key() -> None:
+    with running(["-m", "server.urlserver.main", "--help"], ready="usage: urlServer") as program:
+        assert program.wait() == 0
+    shown = program.output()
+    for item in fields(SECTIONS["url_Server"][1]):
+        key = item.metadata["key"]
+        assert "--" + key.name.lower().replace("_", "-") in shown
+        assert key.help.split()[0] in shown
