@@ -178,7 +178,7 @@ def _new_handle(user_agent: str, verify_tls: bool) -> Any:
 
 
 def _families(url: str) -> int:
-    """Which addresses to look up. libcurl asks for A and AAAA apart; for a name that only /etc/hosts has, AAAA
+    """The addresses to look up. libcurl asks for A and AAAA apart; for a name known to /etc/hosts only, AAAA
     stalls as long as a silent name server lets it (10 s). So it is not asked where IPv6 leads nowhere.
     """
     if "://[" in url or _has_ipv6_route():
