@@ -208,8 +208,10 @@ class Frontier:
             record = HostRecord.unpacked(key, value)
             self._hosts[record.id] = record
             self._host_ids[record.name] = record.id
+        # Clients could not renew while we were away: every lease begins anew.
+        deadline = self._clock.now() + self._rules.lease_seconds
         for key, value in self._store.scan(Table.JOBS):
-            self._leases.add(Lease(JobRecord.unpacked(key, value)))
+            self._leases.add(Lease(replace(JobRecord.unpacked(key, value), deadline=deadline)))
         for key, value in self._store.scan(Table.LEASED):
             lease = self._leases.get(int.from_bytes(key[:8], "big"))
             assert lease is not None, "leased URLs are written together with their job"

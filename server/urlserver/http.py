@@ -45,7 +45,8 @@ class Guard:
         if refusal is None:
             return self._app(environ, start_response)
         status, text = refusal
-        body = _SOAP_FAULT.format(code="Client", text=escape(text)).encode()
+        code = "Client.Token" if status is HTTPStatus.UNAUTHORIZED else "Client"
+        body = _SOAP_FAULT.format(code=code, text=escape(text)).encode()
         # The rest of the message is not read, so the connection cannot go on.
         start_response(f"{status.value} {status.phrase}", [*_headers(body), ("Connection", "close")])
         return [body]

@@ -33,9 +33,10 @@ _log = logging.getLogger(__name__)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run urlServer; returns the exit code."""
     try:
-        settings = from_options(_parser().parse_args(argv))
+        options = _parser().parse_args(argv)
+        settings = from_options(options)
         logs.set_up(settings.url_server.log_level)
-        _run(settings)
+        _run(settings, start_addresses((*settings.url_server.start_urls, *options.urls)))
     except (PavoukError, StoreError, FrontierError, BadRequest) as error:
         print(f"urlServer: {error}", file=sys.stderr)
         return 2
@@ -48,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Coordinates a crawl: keeps all URLs and hands them out to clientCrawlers over SOAP.",
     )
     parser.add_argument("--version", action="version", version=f"pavouk {VERSION}")
+    parser.add_argument("urls", nargs="*", metavar="URL", help="Further start URLs, beside start_Urls.")
     add_common_options(parser)
     add_options(parser, "url_Server")
     parser.add_argument("--ftp-ip", dest="ftp_server.ip", metavar="VALUE", help="Where clients are sent to upload.")
@@ -55,10 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(settings: Settings) -> None:
+def _run(settings: Settings, starts: Sequence[str]) -> None:
     server = settings.url_server
     _check_exposure(server.ip, server.token)
-    starts = start_addresses(server.start_urls)
     http = HttpServer(server.ip, server.server_port, server.server_threads, server.tls_cert, server.tls_key, settings.folder)
     url = http.bind()
     _make_folder(settings)

@@ -1,0 +1,141 @@
+"""Collects the pages of one job by domain, and cuts off what is there as a parcel: bundles and their report."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from client.results import MinedPage
+from client.spool import Parcel, Spool
+from common.bundle import BundleWriter
+from common.clock import Clock
+from common.names import domain_name
+from common.urls import host_of
+from common.wire import FoundUrl, HostFact, JobSettings, Outcome, Report, UrlResult
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What has come together since the last cut."""
+
+    results: list[UrlResult] = field(default_factory=list)
+    found: dict[str, FoundUrl] = field(default_factory=dict)
+    hosts: dict[str, HostFact] = field(default_factory=dict)
+    writers: dict[str, BundleWriter] = field(default_factory=dict)
+    size: int = 0
+
+
+class Harvest:
+    """The results of one job. `add` is called by datamine threads, `cut` by the packing thread."""
+
+    def __init__(self, job: str, urls: int, settings: JobSettings, spool: Spool, clock: Clock) -> None:
+        self.job = job
+        self._settings = settings
+        self._spool = spool
+        self._clock = clock
+        self._lock = threading.Lock()  # guards everything below
+        self._outstanding = urls
+        self._collected = _Collected()
+        self._since = clock.ticks()  # of the last cut
+        self._number = 0
+        self._last_created = 0
+        self._cut_off: tuple[_Collected, int, int] | None = None  # of the packing thread: not written yet
+        spool.begin(job)
+
+    def add(self, page: MinedPage, fact: HostFact) -> None:
+        """Take in the outcome of one URL."""
+        with self._lock:
+            self._outstanding -= 1
+            collected = self._collected
+            collected.results.append(
+                UrlResult(page.task.url, page.outcome, page.status, len(page.body), page.detail)
+            )
+            collected.hosts[fact.host] = _merged(collected.hosts.get(fact.host), fact)
+            self._add_links(page)
+            if page.meta is not None:
+                self._writer(domain_name(host_of(page.task.url))).add(
+                    page.meta, page.data_name, page.body, page.xml
+                )
+                collected.size += len(page.body) + len(page.xml)
+
+    def give_back(self, urls: int) -> None:
+        """So many URLs will not be finished by us."""
+        with self._lock:
+            self._outstanding -= urls
+
+    @property
+    def is_complete(self) -> bool:
+        """Every URL of the job is there."""
+        with self._lock:
+            return self._outstanding <= 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Every URL of the job is there, and cut."""
+        with self._lock:
+            return self._outstanding <= 0 and not self._collected.results
+
+    def is_due(self, max_bytes: int) -> bool:
+        """Whether it is time to cut: all URLs are there, or the last cut is long ago, or there is much."""
+        with self._lock:
+            if not self._collected.results:
+                return False
+            age = self._clock.ticks() - self._since
+            return self._outstanding <= 0 or age >= self._settings.report_seconds or self._collected.size >= max_bytes
+
+    def cut(self) -> Parcel | None:
+        """Write what has been collected into the spool; None if there is nothing. After an OSError: call again."""
+        if self._cut_off is None:
+            self._cut_off = self._cut()
+        collected, number, created = self._cut_off
+        parcel = self._pack(collected, number, created) if collected.results else None
+        self._cut_off = None
+        return parcel
+
+    def _cut(self) -> tuple[_Collected, int, int]:
+        with self._lock:
+            collected, self._collected = self._collected, _Collected()
+            self._since = self._clock.ticks()
+            self._number += 1
+            # Two bundles of a domain and job must not have the same second in their names.
+            self._last_created = max(int(self._clock.now()), self._last_created + 1)
+            return collected, self._number, self._last_created
+
+    def _pack(self, collected: _Collected, number: int, created: int) -> Parcel:
+        folder = self._spool.new_folder(self.job, number)
+        writers = collected.writers.values()
+        size = sum(writer.write(folder, created, self._settings.bundle_format).stat().st_size for writer in writers)
+        parcel = self._spool.seal(folder, self._report(collected, size))
+        for writer in writers:
+            writer.close()
+        return parcel
+
+    def _report(self, collected: _Collected, size: int) -> Report:
+        found: Sequence[FoundUrl] = tuple(collected.found.values())
+        return Report(self.job, collected.results, found, tuple(collected.hosts.values()), size)
+
+    def _add_links(self, page: MinedPage) -> None:
+        task, found = page.task, self._collected.found
+        redirected = page.outcome is Outcome.REDIRECTED
+        depth = task.depth if redirected else task.depth + 1
+        hops = task.hops + 1 if redirected else 0
+        for link in page.links:
+            known = found.get(link)
+            if known is None or depth < known.depth:
+                found[link] = FoundUrl(link, depth, hops)
+
+    def _writer(self, domain: str) -> BundleWriter:
+        writers = self._collected.writers
+        if domain not in writers:
+            writers[domain] = BundleWriter(domain, self.job, self._spool.scratch)
+        return writers[domain]
+
+
+def _merged(old: HostFact | None, new: HostFact) -> HostFact:
+    if old is None:
+        return new
+    return HostFact(
+        new.host,
+        new.address or old.address,
+        max(old.crawl_delay_seconds, new.crawl_delay_seconds),
+        max(old.retry_after_seconds, new.retry_after_seconds),
+    )

@@ -1,0 +1,151 @@
+"""The URL server as the client sees it, over SOAP. The only importer of zeep; maps its exceptions to ours, once."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import Any
+
+import requests
+import zeep
+from lxml import etree
+from zeep.exceptions import Error as ZeepError
+from zeep.exceptions import Fault, TransportError
+
+from common.errors import RemoteRefused, RemoteUnavailable
+from common.wire import (
+    FoundUrl,
+    HostShare,
+    Job,
+    JobSettings,
+    Receipt,
+    Report,
+    Totals,
+    UrlTask,
+    from_table,
+    to_table,
+)
+
+_TIMEOUT_SECONDS = 60
+_FOUND_PER_CALL = 5_000  # at most 10 MB with the longest URLs: libxml2 takes no longer text
+_REFUSALS = (400, 404, 405, 411, 413)  # a wrong token (401) can be mended without losing anything
+
+
+class Coordinator:
+    """A connection to the URL server. Used by one thread. Connects with the first call, and again when that failed."""
+
+    def __init__(self, url: str, ident: str, token: str = "", ca_file: str = "") -> None:
+        self._url = url
+        self._ident = ident
+        self._session = requests.Session()
+        self._session.trust_env = False  # no proxies for our own servers
+        if token:
+            self._session.headers["Authorization"] = f"Bearer {token}"
+        if ca_file:
+            self._session.verify = ca_file
+        self._service: Any = None
+
+    def get_job(self, request: str, wanted: int) -> Job:
+        """Ask for a job of at most `wanted` URLs. Repeat with the same `request` until it is answered."""
+        answer = self._call("getJob", ident=self._ident, request=request, wanted=wanted)
+        with _translated():
+            return Job(
+                job=answer.job or "",
+                lease_seconds=answer.lease_seconds,
+                wait_seconds=answer.wait_seconds,
+                tasks=from_table(UrlTask, answer.urls or ""),
+                hosts=from_table(HostShare, answer.hosts or ""),
+                settings=_values(JobSettings, answer.settings),
+                finished=answer.finished,
+            )
+
+    def send(self, report: Report) -> Receipt:
+        """Send a report. Long lists of found URLs go ahead in calls of their own: a URL is settled last."""
+        new = 0
+        *first, last = _slices(report.found) or [()]
+        for part in first:
+            new += self._send(Report(report.job, (), part)).new_urls
+        receipt = self._send(replace(report, found=last))
+        return replace(receipt, new_urls=receipt.new_urls + new)
+
+    def exit(self, job: str) -> int:
+        """Give the unfinished URLs of a job back."""
+        return int(self._call("cExit", ident=self._ident, job=job))
+
+    def renew(self, job: str) -> float:
+        """Extend the lease of a job."""
+        return float(self._call("renewJob", ident=self._ident, job=job))
+
+    def totals(self) -> tuple[Totals, bool]:
+        """The frontier in numbers, and whether the crawl is finished."""
+        answer = self._call("getTotals")
+        with _translated():
+            return _values(Totals, answer), bool(answer.finished)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _send(self, report: Report) -> Receipt:
+        answer = self._call(
+            "sendAllData",
+            ident=self._ident,
+            job=report.job,
+            results=to_table(report.results),
+            found=to_table(report.found),
+            hosts=to_table(report.hosts),
+            size=report.size,
+        )
+        with _translated():
+            return _values(Receipt, answer)
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        with _translated():
+            if self._service is None:
+                self._service = self._connect()
+            return self._service[operation](**arguments)
+
+    def _connect(self) -> Any:
+        transport = zeep.Transport(session=self._session, timeout=_TIMEOUT_SECONDS, operation_timeout=_TIMEOUT_SECONDS)
+        # Jobs come from our own server and may be longer than libxml2 takes by default.
+        client = zeep.Client(f"{self._url}?wsdl", transport=transport, settings=zeep.Settings(xml_huge_tree=True))
+        binding = next(iter(client.wsdl.bindings))
+        # The address we were told by our operator counts, not the one in the WSDL.
+        return client.create_service(binding, self._url)
+
+
+def _slices(found: Sequence[FoundUrl]) -> list[Sequence[FoundUrl]]:
+    return [found[start : start + _FOUND_PER_CALL] for start in range(0, len(found), _FOUND_PER_CALL)]
+
+
+def _values(kind: Any, answer: Any) -> Any:
+    """One of our values from a SOAP answer; empty texts arrive as None."""
+    given = {field.name: getattr(answer, field.name) for field in fields(kind)}
+    return kind(**{name: "" if value is None else value for name, value in given.items()})
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except Fault as error:
+        code = (error.code or "").rpartition(":")[2]
+        if code.startswith("Server") or code == "Client.Token":
+            raise RemoteUnavailable(error.message) from error
+        raise RemoteRefused(error.message) from error
+    except TransportError as error:
+        if error.status_code in _REFUSALS:
+            raise RemoteRefused(f"HTTP {error.status_code}: {error.message}") from error
+        raise RemoteUnavailable(f"HTTP {error.status_code}") from error
+    except requests.HTTPError as error:
+        raise RemoteUnavailable(str(error)) from error
+    except (requests.RequestException, OSError) as error:
+        raise RemoteUnavailable(_short(error)) from error
+    except (ZeepError, etree.LxmlError, ValueError, AttributeError) as error:
+        raise RemoteUnavailable(f"the answer cannot be understood: {error}") from error
+
+
+def _short(error: Exception) -> str:
+    """requests wraps the reason several times; the innermost is what a person wants to read."""
+    inner: BaseException = error
+    while inner.__context__ is not None:
+        inner = inner.__context__
+    return str(inner) or type(error).__name__

@@ -1,0 +1,97 @@
+"""Parcels to the servers: upload, then report, then remove. Used by one thread; repeating any step does no harm."""
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+from typing import TypeVar
+
+from client.coordinator import Coordinator
+from client.patience import persist
+from client.spool import Parcel, Spool
+from client.uploader import Uploader
+from common.errors import RemoteRefused
+from common.wire import JobSettings, Receipt
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class Delivery:
+    """Waits for servers that are away as long as `stopped` is not set; then it raises Stopped."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        coordinator: Coordinator,
+        new_uploader: Callable[[JobSettings], Uploader],
+        stopped: threading.Event,
+        max_wait_seconds: float,
+    ) -> None:
+        self._spool = spool
+        self._coordinator = coordinator
+        self._new_uploader = new_uploader
+        self._stopped = stopped
+        self._max_wait_seconds = max_wait_seconds
+        self._uploader: Uploader | None = None
+        self._uploads_to: tuple[object, ...] = ()
+
+    def deliver(self, parcel: Parcel, settings: JobSettings) -> Receipt | None:
+        """Bring one parcel to its end; None if a server refuses it for good."""
+        try:
+            uploader = self._uploader_for(settings)
+            for bundle in parcel.bundles:
+                self._persist(lambda path=bundle: uploader.upload(path), f"uploading {bundle.name}")  # type: ignore[misc]
+            report = parcel.report()
+            receipt = self._persist(lambda: self._coordinator.send(report), f"reporting on job {parcel.job}")
+        except RemoteRefused as error:
+            aside = self._spool.refuse(parcel)
+            _log.error("a parcel of job %s was refused (%s); it is kept in %s", parcel.job, error, aside)
+            return None
+        self._spool.remove(parcel)
+        _log.info(
+            "job %s: %d URLs reported, %d accepted, %d refused, %d new",
+            parcel.job, len(report.results), receipt.accepted, receipt.refused, receipt.new_urls,
+        )  # fmt: skip
+        return receipt
+
+    def recover(self) -> None:
+        """Deliver what an earlier run left in the spool, and give back what it had begun."""
+        settings: JobSettings | None = None
+        for job in self._spool.jobs():
+            for parcel in self._spool.parcels(job):
+                settings = settings or self._current_settings()
+                self.deliver(parcel, settings)
+            self.give_back(job)
+
+    def give_back(self, job: str) -> None:
+        """Return the unfinished URLs of a job; it is not ours any more."""
+        try:
+            self._persist(lambda: self._coordinator.exit(job), f"giving job {job} back")
+        except RemoteRefused as error:  # not ours, as far as the server knows
+            _log.warning("job %s was not given back: %s", job, error)
+        self._spool.end(job)
+
+    def close(self) -> None:
+        self._coordinator.close()
+        if self._uploader is not None:
+            self._uploader.close()
+
+    def _current_settings(self) -> JobSettings:
+        """Where to upload is said with a job. One that we get only for that is given back."""
+        request = uuid.uuid4().hex
+        job = self._persist(lambda: self._coordinator.get_job(request, 1), "asking for the settings")
+        if job.job:
+            self._persist(lambda: self._coordinator.exit(job.job), "giving a job back")
+        return job.settings
+
+    def _uploader_for(self, settings: JobSettings) -> Uploader:
+        where = (settings.ftp_host, settings.ftp_port, settings.ftp_user, settings.ftp_password, settings.ftp_tls)
+        if self._uploader is None or where != self._uploads_to:
+            if self._uploader is not None:
+                self._uploader.close()
+            self._uploader, self._uploads_to = self._new_uploader(settings), where
+        return self._uploader
+
+    def _persist(self, call: Callable[[], _T], what: str) -> _T:
+        return persist(call, what, self._stopped, self._max_wait_seconds)

@@ -1,0 +1,207 @@
+"""The command clientCrawler: start, stop, restart, status, foreground."""
+
+import argparse
+import logging
+import re
+import signal
+import socket
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from client.coordinator import Coordinator
+from client.daemonize import AlreadyRunning, PidFile, detached
+from client.pipeline import Pipeline, Services
+from client.results import MinedPage
+from client.spool import Spool
+from client.uploader import Uploader
+from common import VERSION, logs
+from common.clock import SystemClock
+from common.config import Settings, add_common_options, add_options, from_options
+from common.errors import ConfigError, PavoukError
+from common.files import publish
+from common.wire import JobSettings, Outcome
+
+STATE_FOLDER = ".client"
+_PID_NAME, _LOG_NAME, _NAME_NAME = "clientCrawler.pid", "clientCrawler.log", "name"
+_STOP_SECONDS = 120.0
+# Exit codes of the Linux Standard Base for init scripts.
+_OK, _BAD_USAGE, _NOT_RUNNING, _DEAD_BUT_PID_FILE, _FAILED = 0, 2, 3, 1, 1
+
+_log = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run clientCrawler; returns the exit code."""
+    options = _parser().parse_args(argv)
+    commands: dict[str, Callable[[Settings, PidFile], int]] = {
+        "start": _start,
+        "stop": _stop,
+        "restart": _restart,
+        "status": _status,
+        "foreground": _foreground,
+    }
+    try:
+        settings = from_options(options)
+        settings = replace(settings, folder=settings.folder.absolute())  # a daemon changes its folder
+        state = _state_folder(settings)
+        return commands[options.command](settings, PidFile(state / _PID_NAME))
+    except PavoukError as error:
+        print(f"clientCrawler: {error}", file=sys.stderr)
+        return _BAD_USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="clientCrawler",
+        description="A worker: gets jobs from urlServer, downloads and mines pages, uploads them to ftpServer.",
+    )
+    parser.add_argument("command", choices=("start", "stop", "restart", "status", "foreground"))
+    parser.add_argument("--version", action="version", version=f"pavouk {VERSION}")
+    add_common_options(parser)
+    add_options(parser, "settings")
+    return parser
+
+
+def _start(settings: Settings, pid_file: PidFile) -> int:
+    try:
+        pid_file.acquire()
+    except AlreadyRunning as error:
+        print(error)
+        return _OK
+    log_file = _state_folder(settings) / _LOG_NAME
+    pipeline_of = _prepared(settings)
+    print(f"clientCrawler started; log in {log_file}", flush=True)
+    with detached(pid_file, settings.folder):
+        logs.set_up(settings.client.log_level, log_file)
+        pid_file.write_pid()
+        try:
+            _work(pipeline_of(lambda page: None))
+        except Exception:
+            _log.exception("the client ends because of a mistake of its own")
+            return _FAILED
+        pid_file.release()
+    return _OK
+
+
+def _stop(settings: Settings, pid_file: PidFile) -> int:
+    pid = pid_file.running_pid()
+    if pid is None:
+        print("clientCrawler is not running")
+        return _OK
+    if not pid_file.stop_running(pid, _STOP_SECONDS):
+        print(f"clientCrawler (pid {pid}) did not stop within {_STOP_SECONDS:.0f} s", file=sys.stderr)
+        return _FAILED
+    print("clientCrawler stopped")
+    return _OK
+
+
+def _restart(settings: Settings, pid_file: PidFile) -> int:
+    return _stop(settings, pid_file) or _start(settings, pid_file)
+
+
+def _status(settings: Settings, pid_file: PidFile) -> int:
+    pid = pid_file.running_pid()
+    if pid is not None:
+        print(f"clientCrawler is running (pid {pid})")
+        return _OK
+    if pid_file.left_behind():
+        print("clientCrawler is not running; it ended without being stopped")
+        return _DEAD_BUT_PID_FILE
+    print("clientCrawler is not running")
+    return _NOT_RUNNING
+
+
+def _foreground(settings: Settings, pid_file: PidFile) -> int:
+    try:
+        pid_file.acquire()
+    except AlreadyRunning as error:
+        print(f"clientCrawler: {error}", file=sys.stderr)
+        return _FAILED
+    pid_file.write_pid()
+    logs.set_up(settings.client.log_level)
+    print(f"clientCrawler works for {_url(settings)}", flush=True)
+    _work(_prepared(settings)(_print_page))
+    pid_file.release()
+    return _OK
+
+
+def _work(pipeline: Pipeline) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: pipeline.stop())
+    pipeline.run()
+
+
+def _prepared(settings: Settings) -> Callable[[Callable[[MinedPage], None]], Pipeline]:
+    """Everything that can go wrong with the settings goes wrong here, before the daemon leaves its terminal."""
+    client = settings.client
+    ident = _ident(settings)
+    ca_file = _certificate(settings)
+    url = _url(settings)
+
+    def uploader(job: JobSettings) -> Uploader:
+        host = job.ftp_host or client.server_ip
+        return Uploader(host, job.ftp_port, job.ftp_user, job.ftp_password, job.ftp_tls, ca_file)
+
+    def pipeline(on_page: Callable[[MinedPage], None]) -> Pipeline:
+        services = Services(
+            coordinator=lambda: Coordinator(url, ident, client.token, ca_file),
+            uploader=uploader,
+            spool=Spool(_state_folder(settings) / "spool"),
+            clock=SystemClock(),
+            max_wait_seconds=client.max_wait,
+        )
+        return Pipeline(services, client.number_of_threads, on_page)
+
+    return pipeline
+
+
+def _url(settings: Settings) -> str:
+    client = settings.client
+    host = f"[{client.server_ip}]" if ":" in client.server_ip else client.server_ip
+    return f"{'https' if client.tls else 'http'}://{host}:{client.server_port}/"
+
+
+def _certificate(settings: Settings) -> str:
+    if not settings.client.tls_ca:
+        return ""
+    path = settings.folder / settings.client.tls_ca
+    if not path.is_file():
+        raise ConfigError(f"tls_ca: there is no file {path}")
+    return str(path)
+
+
+def _state_folder(settings: Settings) -> Path:
+    folder = settings.folder / STATE_FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
+    return folder
+
+
+def _ident(settings: Settings) -> str:
+    """Our name at the server. It stays the same over restarts, so that we get our own jobs back."""
+    if settings.client.name:
+        return settings.client.name
+    file = _state_folder(settings) / _NAME_NAME
+    if not file.exists():
+        host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "client"
+        publish(file, [f"{host}-{uuid.uuid4().hex[:8]}".encode()])
+    return file.read_text().strip()
+
+
+def _print_page(page: MinedPage) -> None:
+    thread = threading.current_thread().name
+    if page.outcome is Outcome.STORED and page.meta is not None:
+        rest = f"[CT: {page.meta.content_type}][size: {len(page.body)}]"
+    else:
+        rest = f"[{page.outcome}]" + (f"[{page.detail}]" if page.detail else "")
+    print(f"{thread} {page.task.url} {rest}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

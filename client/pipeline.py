@@ -1,0 +1,384 @@
+"""The client's threads and the bounded queues between them. The stages themselves are plain functions and objects.
+
+    run       (1)  asks for jobs, renews leases, orders cuts
+    download  (N)  schedule -> fetcher -> to be mined
+    datamine  (N)  to be mined -> miner -> harvest of the job
+    pack      (1)  harvest -> bundles and report in the spool
+    ship      (1)  spool -> FTP server, then URL server
+
+A full queue makes the stage before it wait, back to the schedule: memory stays bounded whatever the network does.
+"""
+
+import logging
+import queue
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from client.bundler import Harvest
+from client.coordinator import Coordinator
+from client.delivery import Delivery
+from client.fetcher import Fetcher, Turn, Visit, sender, user_agent
+from client.miner import mine
+from client.patience import Stopped, wait_seconds
+from client.results import FetchResult, MinedPage
+from client.robots import Robots
+from client.schedule import Schedule, Ticket
+from client.spool import Parcel, Spool
+from client.transport import Transport
+from client.uploader import Uploader
+from common import VERSION
+from common.clock import Clock
+from common.errors import RemoteRefused, RemoteUnavailable
+from common.urls import host_of, origin_of
+from common.wire import HostFact, HostShare, Job, JobSettings, Outcome
+
+_MAX_WAITING_URLS = 2_000  # in the schedule; with more, no job is asked for
+_MAX_JOBS = 50  # a job stays until its last parcel is delivered, so this bounds what piles up when servers are away
+_MAX_HARVEST_BYTES = 32 << 20  # a harvest with more is cut at once
+_MAX_PARCELS = 8  # packed and not shipped yet; then packing waits
+_TICK_SECONDS = 0.2
+_STOP_FETCH_SECONDS = 10.0  # fetches under way get so long to end when the client stops
+_STOP_SHIP_SECONDS = 30.0  # uploads as well; what is not shipped then stays in the spool
+_HOST_FAILURES = (Outcome.DNS, Outcome.REFUSED, Outcome.TIMEOUT, Outcome.TLS)
+_MAX_HOST_FAILURES = 3  # in a row, then the host's other URLs are not tried now
+_MAX_HOLD_SECONDS = 60.0  # a host that asks for a longer pause gets it from the server: its URLs go back
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """How to reach the servers, and where things are kept."""
+
+    coordinator: Callable[[], Coordinator]  # one for each thread that talks to the URL server
+    uploader: Callable[[JobSettings], Uploader]
+    spool: Spool
+    clock: Clock
+    max_wait_seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class _ActiveJob:
+    """A job that this client has. `renewed` belongs to the run thread; the rest is guarded by the pipeline's lock."""
+
+    harvest: Harvest
+    settings: JobSettings
+    lease_seconds: float
+    renewed: float  # ticks
+    is_cut: bool = False  # a cut is ordered and not made yet
+    parcels: int = 0  # ordered or made, and not shipped yet
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """What passes from download to datamine."""
+
+    job: str
+    result: FetchResult
+    fact: HostFact
+
+
+class Pipeline:
+    """One client at work. `run` blocks until `stop` is called from another thread or a signal handler."""
+
+    def __init__(self, services: Services, pairs: int, on_page: Callable[[MinedPage], None]) -> None:
+        self._services = services
+        self._pairs = pairs
+        self._on_page = on_page
+        self._clock = services.clock
+        self._stopping = threading.Event()
+        self._abandoned = threading.Event()  # nothing is shipped any more
+        self._wake = threading.Event()  # there may be something new to do for the run thread
+        self._schedule = Schedule(services.clock)
+        self._to_mine: queue.Queue[_Fetched | None] = queue.Queue(maxsize=2 * pairs)
+        self._to_pack: queue.Queue[_ActiveJob | None] = queue.Queue()  # bounded by the number of jobs
+        self._to_ship: queue.Queue[tuple[Parcel, _ActiveJob] | None] = queue.Queue(maxsize=_MAX_PARCELS)
+        self._lock = threading.Lock()  # guards _jobs, what is in them, and _robots
+        self._jobs: dict[str, _ActiveJob] = {}
+        self._robots: tuple[tuple[str, float], Robots] | None = None
+
+    def stop(self) -> None:
+        """Ask `run` to end; safe in a signal handler."""
+        self._stopping.set()
+        self._wake.set()
+
+    def run(self) -> None:
+        """Work until stopped. Everything that was finished is shipped or in the spool afterwards."""
+        coordinator = self._services.coordinator()
+        try:
+            recovery = self._delivery(self._stopping)
+            recovery.recover()
+            recovery.close()
+        except Stopped:
+            _log.info("stopped; what was in the spool is still there")
+            return
+        ship = self._start("ship", self._ship_loop)
+        pack = self._start("pack", self._pack_loop)
+        mines = [self._start(str(number), self._mine_loop) for number in range(1, self._pairs + 1)]
+        downloads = [self._start(f"download {number}", self._download_loop) for number in range(1, self._pairs + 1)]
+        self._coordinate(coordinator)
+        self._end_fetching(downloads, mines)
+        self._end_packing(pack)
+        self._end_shipping(ship)
+        self._give_back(coordinator)
+        coordinator.close()
+
+    # --- the run thread ----------------------------------------------------------------------------------------
+
+    def _coordinate(self, coordinator: Coordinator) -> None:
+        ask_at, failures, request = 0.0, 0, uuid.uuid4().hex
+        while not self._stopping.is_set():
+            self._order_cuts()
+            self._renew(coordinator)
+            if self._clock.ticks() >= ask_at and self._wants_work():
+                try:
+                    job = coordinator.get_job(request, _MAX_WAITING_URLS)
+                except (RemoteUnavailable, RemoteRefused) as error:
+                    failures += 1
+                    ask_at = self._clock.ticks() + self._retry_wait(failures, error)
+                    continue
+                failures, request = 0, uuid.uuid4().hex
+                ask_at = self._clock.ticks() + (0.0 if job.tasks else job.wait_seconds)
+                self._accept(job)
+            if self._wake.wait(_TICK_SECONDS):
+                self._wake.clear()
+                ask_at = ask_at if failures else 0.0
+
+    def _wants_work(self) -> bool:
+        waiting = self._schedule.waiting()
+        if waiting >= _MAX_WAITING_URLS or self._to_ship.full() or len(self._active()) >= _MAX_JOBS:
+            return False
+        return self._schedule.capacity() < self._pairs or waiting < 2 * self._pairs
+
+    def _retry_wait(self, failures: int, error: Exception) -> float:
+        wait = wait_seconds(failures, self._services.max_wait_seconds)
+        level = logging.WARNING if failures in (1, 5) or failures % 50 == 0 else logging.DEBUG
+        _log.log(level, "no job from the URL server (%s); asking again in %.1f s", error, wait)
+        return wait
+
+    def _accept(self, job: Job) -> None:
+        if not job.tasks:
+            return
+        _log.info("job %s: %d URLs on %d hosts", job.job, len(job.tasks), len(job.hosts))
+        harvest = Harvest(job.job, len(job.tasks), job.settings, self._services.spool, self._clock)
+        robots_key = (job.settings.agent_name, job.settings.max_crawl_delay_seconds)
+        with self._lock:
+            if self._robots is None or self._robots[0] != robots_key:
+                self._robots = robots_key, Robots(robots_key[0], self._clock, max_crawl_delay_seconds=robots_key[1])
+            self._jobs[job.job] = _ActiveJob(harvest, job.settings, job.lease_seconds, self._clock.ticks())
+        shares = {share.host: share for share in job.hosts}
+        hosts = [host_of(task.url) for task in job.tasks]
+        visits = [
+            Visit(task, shares.get(host) or HostShare(host, 1.0), job.settings)
+            for task, host in zip(job.tasks, hosts, strict=True)
+        ]
+        self._schedule.add([Ticket(job.job, visit) for visit in visits], job.hosts)
+
+    def _order_cuts(self, everything: bool = False) -> None:
+        for active in self._active():
+            if everything or active.harvest.is_due(_MAX_HARVEST_BYTES):
+                with self._lock:
+                    if active.is_cut:
+                        continue
+                    active.is_cut = True
+                    active.parcels += 1
+                self._to_pack.put(active)
+
+    def _renew(self, coordinator: Coordinator) -> None:
+        now = self._clock.ticks()
+        for active in self._active():
+            if now - active.renewed < active.lease_seconds / 3:
+                continue
+            active.renewed = now  # whatever comes: not more often
+            try:
+                coordinator.renew(active.harvest.job)
+            except RemoteRefused as error:
+                self._lose(active, error)
+            except RemoteUnavailable as error:
+                _log.debug("lease of job %s not renewed: %s", active.harvest.job, error)
+
+    def _lose(self, active: _ActiveJob, reason: Exception) -> None:
+        """The lease is gone: others have the URLs now, so what we have not begun with is dropped."""
+        dropped = self._schedule.withdraw(job=active.harvest.job)
+        if dropped:
+            _log.warning("job %s is lost (%s); %d URLs dropped", active.harvest.job, reason, len(dropped))
+        active.harvest.give_back(len(dropped))
+        self._end_if_settled(active)
+
+    # --- the end -----------------------------------------------------------------------------------------------
+
+    def _end_fetching(self, downloads: list[threading.Thread], mines: list[threading.Thread]) -> None:
+        _log.info("stopping; %d URLs are given back", len(self._schedule.withdraw()))
+        self._schedule.close()
+        deadline = self._clock.ticks() + _STOP_FETCH_SECONDS
+        for thread in downloads:
+            thread.join(max(0.0, deadline - self._clock.ticks()))
+        for _ in mines:
+            self._to_mine.put(None)
+        for thread in mines:
+            thread.join()
+
+    def _end_packing(self, pack: threading.Thread) -> None:
+        self._order_cuts(everything=True)
+        self._to_pack.put(None)
+        # Packing waits while shipping does not get on; then the rest stays where it is.
+        abandon = threading.Timer(_STOP_SHIP_SECONDS, self._abandoned.set)
+        abandon.daemon = True
+        abandon.start()
+        pack.join()
+        abandon.cancel()
+
+    def _end_shipping(self, ship: threading.Thread) -> None:
+        abandon = threading.Timer(_STOP_SHIP_SECONDS, self._abandoned.set)
+        abandon.daemon = True
+        abandon.start()
+        self._to_ship.put(None)
+        ship.join()
+        abandon.cancel()
+
+    def _give_back(self, coordinator: Coordinator) -> None:
+        spool = self._services.spool
+        for job in spool.jobs():
+            if any(spool.parcels(job)):
+                continue  # to be delivered first, at the next start
+            try:
+                coordinator.exit(job)
+            except (RemoteUnavailable, RemoteRefused) as error:
+                _log.warning("job %s is given back at the next start: %s", job, error)
+            else:
+                spool.end(job)
+        _log.info("stopped")
+
+    # --- download ----------------------------------------------------------------------------------------------
+
+    def _download_loop(self) -> None:
+        fetcher: Fetcher | None = None
+        made_for: tuple[object, ...] = ()
+        while (ticket := self._schedule.take()) is not None:
+            settings = ticket.visit.settings
+            with self._lock:
+                assert self._robots is not None, "made with the first job"
+                robots = self._robots[1]
+            wanted = (settings.agent_name, settings.contact, robots)
+            if fetcher is None or made_for != wanted:
+                agent = user_agent(settings.agent_name, VERSION, settings.contact)
+                fetcher, made_for = Fetcher(Transport(agent, sender(settings.contact)), robots, self._clock), wanted
+            self._turn(ticket, fetcher, robots)
+
+    def _turn(self, ticket: Ticket, fetcher: Fetcher, robots: Robots) -> None:
+        visit = ticket.visit
+        try:
+            result = fetcher.turn(visit)
+        except Exception:  # a mistake of ours must cost this page only
+            _log.exception("fetching %s", visit.task.url)
+            result = FetchResult(visit.task, Outcome.INTERNAL, "the client made a mistake; its log has it")
+        host = host_of(visit.task.url)
+        crawl_delay = robots.crawl_delay(origin_of(visit.url)) if visit.settings.robots_control else None
+        if crawl_delay:
+            self._schedule.hold(host, 0.0, crawl_delay)
+        if isinstance(result, Turn):
+            self._schedule.again(ticket, requested=result is Turn.AGAIN)
+            return
+        fact = HostFact(host, result.address, -1.0 if crawl_delay is None else crawl_delay, result.retry_after_seconds)
+        if result.retry_after_seconds:
+            self._schedule.hold(host, min(result.retry_after_seconds, _MAX_HOLD_SECONDS))
+        failures = self._schedule.done(ticket, result.requested, result.outcome in _HOST_FAILURES)
+        self._to_mine.put(_Fetched(ticket.job, result, fact))
+        if failures >= _MAX_HOST_FAILURES or result.retry_after_seconds > _MAX_HOLD_SECONDS:
+            self._give_up_host(host, result, fact)
+
+    def _give_up_host(self, host: str, result: FetchResult, fact: HostFact) -> None:
+        """The host does not answer: its other URLs share the outcome, and the server decides when to try again."""
+        for ticket in self._schedule.withdraw(host=host):
+            detail = f"not asked, because the host had failed: {result.detail}"
+            shared = FetchResult(ticket.visit.task, result.outcome, detail, requested=False)
+            self._to_mine.put(_Fetched(ticket.job, shared, fact))
+
+    # --- datamine ----------------------------------------------------------------------------------------------
+
+    def _mine_loop(self) -> None:
+        while (fetched := self._to_mine.get()) is not None:
+            with self._lock:
+                active = self._jobs[fetched.job]  # there until all its URLs are
+            try:
+                page = mine(fetched.result, active.settings)
+            except Exception:  # a mistake of ours must cost this page only
+                _log.exception("mining %s", fetched.result.task.url)
+                page = MinedPage(fetched.result.task, Outcome.INTERNAL, "the client made a mistake; its log has it")
+            active.harvest.add(page, fetched.fact)
+            self._on_page(page)
+            if active.harvest.is_complete:
+                self._wake.set()
+
+    # --- pack and ship -----------------------------------------------------------------------------------------
+
+    def _pack_loop(self) -> None:
+        while (active := self._to_pack.get()) is not None:
+            parcel = self._pack(active)
+            with self._lock:
+                active.is_cut = False
+            if parcel is None:
+                self._shipped(active)
+                continue
+            while not self._abandoned.is_set():
+                try:
+                    self._to_ship.put((parcel, active), timeout=1.0)
+                    break
+                except queue.Full:
+                    continue
+
+    def _pack(self, active: _ActiveJob) -> Parcel | None:
+        while True:
+            try:
+                return active.harvest.cut()
+            except OSError as error:  # such as a full disk: wait for room, nothing is lost meanwhile
+                _log.error("job %s cannot be packed: %s", active.harvest.job, error)
+                if self._abandoned.wait(5.0):
+                    return None
+
+    def _ship_loop(self) -> None:
+        delivery = self._delivery(self._abandoned)
+        while (item := self._to_ship.get()) is not None:
+            parcel, active = item
+            try:
+                if self._abandoned.is_set():
+                    raise Stopped
+                receipt = delivery.deliver(parcel, active.settings)
+            except Stopped:
+                _log.warning("a parcel of job %s stays in the spool until the next start", parcel.job)
+                continue
+            if receipt is not None and receipt.new_urls:
+                self._wake.set()
+            self._shipped(active)
+        delivery.close()
+
+    def _shipped(self, active: _ActiveJob) -> None:
+        with self._lock:
+            active.parcels -= 1
+        self._end_if_settled(active)
+
+    def _end_if_settled(self, active: _ActiveJob) -> None:
+        with self._lock:
+            if not active.harvest.is_settled or active.parcels or self._jobs.pop(active.harvest.job, None) is None:
+                return
+        self._services.spool.end(active.harvest.job)
+        self._wake.set()
+
+    # --- small things ------------------------------------------------------------------------------------------
+
+    def _delivery(self, stopped: threading.Event) -> Delivery:
+        services = self._services
+        return Delivery(
+            services.spool, services.coordinator(), services.uploader, stopped, services.max_wait_seconds
+        )
+
+    def _active(self) -> list[_ActiveJob]:
+        with self._lock:
+            return list(self._jobs.values())
+
+    def _start(self, name: str, target: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread.start()
+        return thread

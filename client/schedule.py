@@ -1,0 +1,180 @@
+"""Which URL may be asked for next: a lane for each host, ordered by when the host may be asked again.
+
+Thread-safe, no threads of its own, no I/O. A lane never has more requests under way than the host's share allows,
+and never two of them closer than its delay. With one connection the delay runs from the end of a request, so that
+it also holds where the host stands, whatever the network does to the moments in between.
+"""
+
+import heapq
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import count
+
+from client.fetcher import Visit
+from common.clock import Clock
+from common.urls import host_of
+from common.wire import HostShare
+
+PENDING_SECONDS = 0.05  # how soon to look again when another thread is fetching robots.txt
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A visit on its way through the client, and the job it belongs to."""
+
+    job: str
+    visit: Visit
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    """The URLs of one host. Guarded by the schedule's lock."""
+
+    host: str
+    delay_seconds: float
+    connections: int
+    waiting: deque[Ticket] = field(default_factory=deque)
+    under_way: int = 0
+    due: float = 0.0  # ticks
+    failures: int = 0  # in a row, of the host rather than of a page
+    order: int = 0  # the valid entry in the heap
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.waiting) and self.under_way < self.connections
+
+
+class Schedule:
+    """All URLs that this client has to ask for."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()  # guards everything below
+        self._lanes: dict[str, _Lane] = {}
+        self._heap: list[tuple[float, int, _Lane]] = []
+        self._order = count(1)
+        self._closed = False
+
+    def add(self, tickets: Iterable[Ticket], shares: Iterable[HostShare]) -> None:
+        """Take in a job. What the server says about a host now replaces what it said before."""
+        with self._changed:
+            for share in shares:
+                lane = self._lanes.setdefault(share.host, _Lane(share.host, 0.0, 1))
+                lane.delay_seconds, lane.connections = share.delay_seconds, share.connections
+            for ticket in tickets:
+                lane = self._lane_of(ticket)
+                lane.waiting.append(ticket)
+                self._push(lane)
+            self._changed.notify_all()
+
+    def take(self) -> Ticket | None:
+        """Wait for a URL that may be asked for now; None when the schedule is closed."""
+        with self._changed:
+            while not self._closed:
+                lane = self._due_lane()
+                if lane is not None:
+                    return self._begin(lane)
+                self._changed.wait(self._wait_seconds())
+            return None
+
+    def again(self, ticket: Ticket, requested: bool) -> None:
+        """The visit needs another turn, before the others of its host."""
+        with self._changed:
+            lane = self._lane_of(ticket)
+            lane.waiting.appendleft(ticket)
+            self._end(lane, requested)
+            if not requested:
+                lane.due = max(lane.due, self._clock.ticks() + PENDING_SECONDS)
+                self._push(lane)
+
+    def done(self, ticket: Ticket, requested: bool, host_failed: bool = False) -> int:
+        """The visit is over; returns how many times in a row the host has failed."""
+        with self._changed:
+            lane = self._lane_of(ticket)
+            if requested:
+                lane.failures = lane.failures + 1 if host_failed else 0
+            self._end(lane, requested)
+            return lane.failures
+
+    def hold(self, host: str, seconds: float, delay_seconds: float = 0.0) -> None:
+        """Ask the host nothing for so many seconds, and keep at least this delay from now on."""
+        with self._changed:
+            if lane := self._lanes.get(host):
+                lane.delay_seconds = max(lane.delay_seconds, delay_seconds)
+                lane.due = max(lane.due, self._clock.ticks() + seconds)
+                self._push(lane)
+
+    def withdraw(self, host: str | None = None, job: str | None = None) -> list[Ticket]:
+        """Take out what waits: of a host, of a job, or all."""
+        with self._changed:
+            taken: list[Ticket] = []
+            for lane in list(self._lanes.values()):
+                if host in (None, lane.host):
+                    out = [ticket for ticket in lane.waiting if job in (None, ticket.job)]
+                    lane.waiting = deque(ticket for ticket in lane.waiting if job not in (None, ticket.job))
+                    taken += out
+                    self._forget_if_empty(lane)
+            return taken
+
+    def waiting(self) -> int:
+        """URLs that nobody has begun with."""
+        with self._changed:
+            return sum(len(lane.waiting) for lane in self._lanes.values())
+
+    def capacity(self) -> int:
+        """How many threads the lanes could keep busy."""
+        with self._changed:
+            lanes = self._lanes.values()
+            return sum(min(lane.connections, len(lane.waiting) + lane.under_way) for lane in lanes)
+
+    def close(self) -> None:
+        """Wake everybody who waits; nothing is handed out any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _lane_of(self, ticket: Ticket) -> _Lane:
+        share = ticket.visit.share
+        host = host_of(ticket.visit.task.url)
+        if host not in self._lanes:
+            self._lanes[host] = _Lane(host, share.delay_seconds, share.connections)
+        return self._lanes[host]
+
+    def _push(self, lane: _Lane) -> None:
+        if lane.is_open:
+            lane.order = next(self._order)
+            heapq.heappush(self._heap, (lane.due, lane.order, lane))
+            self._changed.notify()
+
+    def _due_lane(self) -> _Lane | None:
+        now = self._clock.ticks()
+        while self._heap and self._heap[0][0] <= now:
+            _, order, lane = heapq.heappop(self._heap)
+            if lane.order == order and lane.is_open:  # else outdated
+                return lane
+        return None
+
+    def _wait_seconds(self) -> float | None:
+        return max(0.0, self._heap[0][0] - self._clock.ticks()) if self._heap else None
+
+    def _begin(self, lane: _Lane) -> Ticket:
+        ticket = lane.waiting.popleft()
+        lane.under_way += 1
+        if lane.connections > 1:
+            lane.due = self._clock.ticks() + lane.delay_seconds
+        self._push(lane)
+        return ticket
+
+    def _end(self, lane: _Lane, requested: bool) -> None:
+        lane.under_way -= 1
+        if requested and lane.connections == 1:
+            lane.due = max(lane.due, self._clock.ticks() + lane.delay_seconds)
+        self._push(lane)
+        self._forget_if_empty(lane)
+
+    def _forget_if_empty(self, lane: _Lane) -> None:
+        # Kept until its delay is over: the host may come back with the next job.
+        if not lane.waiting and not lane.under_way and lane.due <= self._clock.ticks():
+            self._lanes.pop(lane.host, None)

@@ -1,0 +1,106 @@
+"""What waits on disk to be uploaded and reported, so that neither a crash nor an absent server loses it.
+
+    spool/<job>/                  this client has the job (or had it when it was killed)
+    spool/<job>/<number>/         a parcel: bundles, their manifests, and last of all report.json
+    spool/<job>.refused.<number>/ a parcel that the FTP server will never take; kept for a person to look at
+
+A parcel without report.json was under way when the client died: its URLs were not reported, so it is dropped.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.bundle import FORMATS
+from common.files import publish
+from common.wire import FoundUrl, HostFact, Report, UrlResult, from_table, to_table
+
+REPORT_NAME = "report.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Bundles with the report that may be sent once they are uploaded."""
+
+    folder: Path
+
+    @property
+    def job(self) -> str:
+        return self.folder.parent.name
+
+    @property
+    def bundles(self) -> list[Path]:
+        return sorted(path for path in self.folder.iterdir() if path.name.endswith(FORMATS))
+
+    def report(self) -> Report:
+        data = json.loads((self.folder / REPORT_NAME).read_bytes())
+        return Report(
+            job=self.job,
+            results=from_table(UrlResult, data["results"]),
+            found=from_table(FoundUrl, data["found"]),
+            hosts=from_table(HostFact, data["hosts"]),
+            size=data["size"],
+        )
+
+
+class Spool:
+    """The folder of all parcels. Each parcel is handled by one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.scratch = folder / "scratch"  # of bundles under way
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True)
+
+    def begin(self, job: str) -> None:
+        """Remember that we have this job."""
+        (self._folder / job).mkdir(exist_ok=True)
+
+    def end(self, job: str) -> None:
+        """The job is settled."""
+        shutil.rmtree(self._folder / job, ignore_errors=True)
+
+    def jobs(self) -> list[str]:
+        """Jobs that were begun and not ended."""
+        return sorted((path.name for path in self._folder.iterdir() if path.name.isdigit()), key=int)
+
+    def parcels(self, job: str) -> Iterator[Parcel]:
+        """Complete parcels of a job; incomplete ones are dropped."""
+        for folder in sorted((self._folder / job).iterdir()):
+            if (folder / REPORT_NAME).exists():
+                yield Parcel(folder)
+            else:
+                shutil.rmtree(folder)
+
+    def new_folder(self, job: str, number: int) -> Path:
+        """An empty folder for a parcel."""
+        folder = self._folder / job / f"{number:06}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def seal(self, folder: Path, report: Report) -> Parcel:
+        """Complete a parcel: from now on it will be uploaded and reported, whatever happens."""
+        text = {
+            "results": to_table(report.results),
+            "found": to_table(report.found),
+            "hosts": to_table(report.hosts),
+            "size": report.size,
+        }
+        publish(folder / REPORT_NAME, [json.dumps(text).encode()])
+        return Parcel(folder)
+
+    def remove(self, parcel: Parcel) -> None:
+        """The parcel is uploaded and reported."""
+        # First what makes it a parcel, so that a crash in between does not leave one without its bundles.
+        (parcel.folder / REPORT_NAME).unlink(missing_ok=True)
+        shutil.rmtree(parcel.folder, ignore_errors=True)
+
+    def refuse(self, parcel: Parcel) -> Path:
+        """Set a parcel aside that can never be delivered."""
+        aside = self._folder / f"{parcel.job}.refused.{parcel.folder.name}"
+        shutil.rmtree(aside, ignore_errors=True)
+        parcel.folder.rename(aside)
+        return aside

@@ -1,0 +1,1 @@
+"""The command crawl: urlServer, ftpServer and clientCrawler together on one machine, for one crawl."""

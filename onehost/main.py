@@ -1,0 +1,177 @@
+"""The command crawl: start the parts, show how it goes on, end when the crawl is done, leave a summary."""
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from client.coordinator import Coordinator
+from common import VERSION
+from common.config import Settings, add_common_options, add_options, from_options
+from common.errors import ConfigError, PavoukError, RemoteUnavailable
+from common.urls import resolve
+from common.wire import Totals
+from onehost.parts import Part, PartFailed
+
+SUMMARY_NAME = "summary.txt"
+_TICK_SECONDS = 0.25
+_LINE_SECONDS = 2.0
+_INTERRUPTED = 130  # as shells count a program that SIGINT ended
+
+# Keys that crawl sets itself: addresses and ports on loopback, no TLS between its own parts.
+_OWN_URL_SERVER = ("ip", "server_port", "start_urls", "token", "tls_cert", "tls_key")
+_OWN_FTP_SERVER = ("ip", "ftp_port", "token", "tls_cert", "tls_key", "passive_ports", "log_level")
+_OWN_CLIENT = ("server_ip", "server_port", "token", "tls", "tls_ca", "name", "log_level")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run crawl; returns the exit code."""
+    options = _parser().parse_args(argv)
+    interrupted = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: interrupted.set())
+    try:
+        settings = _checked(options)
+        return Crawl(options, settings, interrupted).run()
+    except PavoukError as error:
+        print(f"crawl: {error}", file=sys.stderr)
+        return 1 if isinstance(error, PartFailed) else 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="crawl",
+        description="Crawls from one machine: starts urlServer, ftpServer and clientCrawler, and ends when all is done. "
+        "Stays on the hosts of the start URLs unless --scope says otherwise. Interrupt it and run it again: it goes on.",
+    )
+    parser.add_argument("urls", nargs="*", metavar="URL", help="Where to begin; more can be in config.cfg.")
+    parser.add_argument("--version", action="version", version=f"pavouk {VERSION}")
+    add_common_options(parser)
+    add_options(parser, "url_Server", skip=_OWN_URL_SERVER)
+    add_options(parser, "ftp_Server", skip=_OWN_FTP_SERVER)
+    add_options(parser, "settings", skip=_OWN_CLIENT)
+    return parser
+
+
+def _checked(options: argparse.Namespace) -> Settings:
+    """Mistakes are found before anything is started."""
+    settings = from_options(options)
+    if not options.urls and not settings.url_server.start_urls and not (settings.memory).exists():
+        raise ConfigError("give a start URL, such as: crawl http://example.org/")
+    for url in options.urls:
+        if resolve(url if "://" in url else f"http://{url}") is None:
+            raise ConfigError(f"start URL {url!r} is no http or https URL")
+    try:
+        settings.memory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
+    return settings
+
+
+class Crawl:
+    """One crawl on this machine. Everything happens in the main thread."""
+
+    def __init__(self, options: argparse.Namespace, settings: Settings, interrupted: threading.Event) -> None:
+        self._options = options
+        self._settings = settings
+        self._interrupted = interrupted
+        self._started = time.monotonic()
+        logs = settings.memory
+        self._ftp = Part("ftpServer", "server.ftpserver.main", r"listens on \S+:(\d+)/", logs / "ftpServer.log")
+        self._url = Part("urlServer", "server.urlserver.main", r"listens on (\S+)\?wsdl", logs / "urlServer.log")
+        self._client = Part("clientCrawler", "client.main", r"works for", logs / "clientCrawler.log")
+        self._before = Totals()
+        self._last = Totals()
+
+    def run(self) -> int:
+        try:
+            coordinator = self._start()
+            finished = self._watch(coordinator)
+        finally:
+            # The client first: it still has something to deliver to the other two.
+            for part in (self._client, self._url, self._ftp):
+                part.stop()
+        summary = self._summary(finished)
+        (self._settings.folder / SUMMARY_NAME).write_text(summary, encoding="utf-8")
+        print(summary, end="", flush=True)
+        if not finished:
+            return _INTERRUPTED
+        return 0 if self._last.stored else 1
+
+    def _start(self) -> Coordinator:
+        loopback = ("--ip", "127.0.0.1", "--token", "", "--tls-cert", "", "--tls-key", "")
+        ftp = (*self._common("ftp_server"), *loopback)
+        ftp_port = self._ftp.start((*ftp, "--ftp-port", "0"))[1]
+        self._ftp.again_with((*ftp, "--ftp-port", ftp_port))
+        server = (*self._common("url_server"), *loopback, "--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port)
+        if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
+            server = (*server, "--scope", "host")
+        server = (*server, *self._options.urls)
+        url = self._url.start(("--server-port", "0", *server))[1]
+        server_port = url.rstrip("/").rpartition(":")[2]
+        self._url.again_with(("--server-port", server_port, *server))
+        coordinator = Coordinator(url, "crawl")
+        self._before = self._last = coordinator.totals()[0]
+        where = ("--server-ip", "127.0.0.1", "--server-port", server_port, "--token", "", "--tls", "0")
+        self._client.start(("foreground", *self._common("client"), *where, "--max-wait", "5"))
+        return coordinator
+
+    def _common(self, section: str) -> list[str]:
+        """The options that the user gave and that this part reads."""
+        arguments = ["--dir", str(self._options.dir)]
+        if self._options.config:
+            arguments += ["--config", str(self._options.config)]
+        for name, value in vars(self._options).items():
+            owner, dot, field = name.partition(".")
+            if dot and owner == section and value is not None:
+                arguments += [f"--{field.replace('_', '-')}", value]
+        return arguments
+
+    def _watch(self, coordinator: Coordinator) -> bool:
+        """Until the crawl is finished (True) or interrupted (False)."""
+        next_line = 0.0
+        while not self._interrupted.wait(_TICK_SECONDS):
+            for part in (self._url, self._ftp, self._client):
+                if part.keep_alive():
+                    print(f"crawl: {part.name} had died and was started again", file=sys.stderr, flush=True)
+            try:
+                self._last, finished = coordinator.totals()
+            except RemoteUnavailable:
+                continue  # being started again
+            if finished:
+                return True
+            if time.monotonic() >= next_line:
+                next_line = time.monotonic() + _LINE_SECONDS
+                print(self._progress(), flush=True)
+        return False
+
+    def _progress(self) -> str:
+        seconds = time.monotonic() - self._started
+        now = self._last
+        rate = (now.stored - self._before.stored) / seconds
+        return (
+            f"{seconds:6.0f} s  {now.stored} stored, {now.queued + now.leased} to do, {now.failed} failed, "
+            f"{now.excluded} excluded, {now.size / 1e6:.1f} MB, {rate:.1f} pages/s"
+        )
+
+    def _summary(self, finished: bool) -> str:
+        now, seconds = self._last, time.monotonic() - self._started
+        lines = [
+            "finished" if finished else "interrupted; run the same command again to go on",
+            f"pages stored   {now.stored}" + self._in_this_run(),
+            f"failed         {now.failed}" + (f"  (see {self._settings.memory / 'blacklist.txt'})" if now.failed else ""),
+            f"excluded       {now.excluded}  (robots.txt, scope, limits)",
+            f"still to do    {now.queued + now.leased}",
+            f"bundles        {now.size / 1e6:.1f} MB in {self._settings.pages}",
+            f"time           {seconds:.1f} s",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _in_this_run(self) -> str:
+        return f"  ({self._last.stored - self._before.stored} in this run)" if self._before.stored else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""The parts of a crawl on one machine, as child processes that end with us and are started again when they die."""
+
+import ctypes
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from common.errors import PavoukError
+
+_READY_SECONDS = 60.0
+_STOP_SECONDS = 90.0
+_MAX_RESTARTS = 5
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+class PartFailed(PavoukError):
+    """A part cannot be started, or dies again and again."""
+
+
+class Part:
+    """One child process. Started, watched and stopped by the main thread; its output goes to a log file."""
+
+    def __init__(self, name: str, module: str, ready: str, log: Path) -> None:
+        self.name = name
+        self._module = module
+        self._ready = re.compile(ready)
+        self._log = log
+        self._arguments: Sequence[str] = ()
+        self._process: subprocess.Popen[str] | None = None
+        self._restarts = 0
+
+    def start(self, arguments: Sequence[str]) -> re.Match[str]:
+        """Start and wait until it says that it is ready; returns the match of that line."""
+        self._arguments = arguments
+        log = self._log.open("a", encoding="utf-8")
+        self._process = subprocess.Popen(
+            # -P: a folder of the user's that is called like one of our packages must not get in the way
+            [sys.executable, "-P", "-m", self._module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
+            preexec_fn=_end_with_parent,
+        )
+        reader = _Reader(self._process.stdout, log, self._ready)  # type: ignore[arg-type]
+        match = reader.wait()
+        if match is None:
+            self._process.kill()
+            self._process.wait()
+            raise PartFailed(f"{self.name} did not start:\n{self._last_lines()}")
+        return match
+
+    def again_with(self, arguments: Sequence[str]) -> None:
+        """What to start it with when it has died: the port that it had must stay the same."""
+        self._arguments = arguments
+
+    def keep_alive(self) -> bool:
+        """Start it again if it has died; says whether that was so."""
+        if self._process is None or self._process.poll() is None:
+            return False
+        self._restarts += 1
+        if self._restarts > _MAX_RESTARTS:
+            raise PartFailed(f"{self.name} dies again and again:\n{self._last_lines()}")
+        self.start(self._arguments)
+        return True
+
+    def stop(self) -> None:
+        """End it properly; it gets time for that."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _last_lines(self) -> str:
+        return "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:])
+
+
+class _Reader:
+    """Copies a part's standard output to its log, and waits for the line that says it is ready."""
+
+    def __init__(self, stream: IO[str], log: IO[str], ready: re.Pattern[str]) -> None:
+        self._stream = stream
+        self._log = log
+        self._pattern = ready
+        self._match: re.Match[str] | None = None
+        self._done = threading.Event()
+        threading.Thread(target=self._copy, daemon=True).start()
+
+    def wait(self) -> re.Match[str] | None:
+        self._done.wait(_READY_SECONDS)
+        return self._match
+
+    def _copy(self) -> None:
+        with self._stream, self._log:
+            for line in self._stream:
+                self._log.write(line)
+                self._log.flush()
+                if self._match is None and (match := self._pattern.search(line)):
+                    self._match = match
+                    self._done.set()
+        self._done.set()
+
+
+def _end_with_parent() -> None:
+    """In the child: be told by the kernel when the parent is gone, also after a kill -9."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
