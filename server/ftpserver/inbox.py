@@ -1,0 +1,140 @@
+"""Decides about a received bundle: stored, refused, or to be sent again. Knows files, not FTP.
+
+It runs in the thread of the session, which may wait for the disk without holding up anybody else. The moment that
+counts is the rename of the bundle: before it nothing is stored, after it everything is, also when the power goes.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.bundle import Manifest, file_sha256, manifest_path, parse_manifest
+from common.errors import BundleError, PavoukError
+from common.files import sync_directory
+from server.catalogue import check_manifest
+from server.ftpserver.quarantine import Quarantine
+from server.ftpserver.uploads import Place, Upload, Uploads
+
+MAX_MANIFEST_BYTES = 64_000_000  # compressed: a million pages
+
+log = logging.getLogger(__name__)
+
+
+class Refused(PavoukError):
+    """The bundle is not wanted; sending it again changes nothing."""
+
+
+class SendAgain(PavoukError):
+    """The bundle did not arrive as it was sent, or cannot be stored right now."""
+
+
+class Inbox:
+    """Takes bundles into one directory. All sessions share it; the few things it keeps are guarded by a lock."""
+
+    def __init__(
+        self,
+        directory: Path,
+        incoming: Path,
+        max_bundle_bytes: int,
+        hand_over: Callable[[Path, Manifest], None],
+    ) -> None:
+        self._directory = directory
+        self._incoming = incoming
+        self._max_bundle_bytes = max_bundle_bytes
+        self._hand_over = hand_over
+        self._quarantine = Quarantine(directory)
+        self._names: set[str] = set()  # of bundles that some session is storing at this moment
+        self._names_lock = threading.Lock()  # guards the set only; no file is touched under it
+
+    def uploads(self) -> Uploads:
+        """For a new session: where it puts what it receives."""
+        limit = min(MAX_MANIFEST_BYTES, self._max_bundle_bytes)
+        return Uploads(self._incoming, self._max_bundle_bytes, limit)
+
+    def make_folder(self, domain: str) -> None:
+        """The folder of a domain; Refused if something else is in its place."""
+        folder = self._directory / domain
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            if folder.is_symlink() or not folder.is_dir():
+                raise Refused(f"{domain} is no folder here") from None
+        else:
+            sync_directory(self._directory)
+
+    def accept(self, place: Place, bundle: Upload, manifest: Upload | None) -> None:
+        """Verify a bundle and store it. Returns when it is safe on disk; raises Refused or SendAgain."""
+        with self._alone(place.name):
+            try:
+                proven = self._verify_and_store(place, bundle, manifest)
+            except (Refused, SendAgain) as error:
+                log.warning("%s: %s", place.name, error)
+                self._set_aside(place, bundle, manifest)
+                raise
+        self._hand_over(self._path_of(place), proven)
+
+    def _verify_and_store(self, place: Place, bundle: Upload, manifest: Upload | None) -> Manifest:
+        if manifest is None:
+            raise Refused(f"{place.name} came without its manifest, which must be sent first in the same session")
+        proven = _verified(place, bundle, manifest)
+        self._store(place, bundle, manifest, proven)
+        return proven
+
+    def _store(self, place: Place, bundle: Upload, manifest: Upload, proven: Manifest) -> None:
+        path = self._path_of(place)
+        self.make_folder(place.domain)
+        if path.is_symlink() or path.exists():
+            if _stored_sha256(path) != proven.bundle_sha256:
+                raise Refused("a different bundle of this name is stored already")
+            log.info("%s is stored already", place.name)
+            return
+        manifest.sync()
+        bundle.sync()
+        manifest.path.rename(manifest_path(path))
+        bundle.path.rename(path)
+        sync_directory(path.parent)
+        log.info("stored %s (%d pages, %d bytes)", place.name, len(proven.pages), bundle.size)
+
+    def _path_of(self, place: Place) -> Path:
+        return self._directory / place.domain / place.name
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Only one session at a time stores a bundle: one that hangs and the one that its client opened next."""
+        with self._names_lock:
+            if name in self._names:
+                raise SendAgain("it is being stored by another session")
+            self._names.add(name)
+        try:
+            yield
+        finally:
+            with self._names_lock:
+                self._names.remove(name)
+
+    def _set_aside(self, place: Place, bundle: Upload, manifest: Upload | None) -> None:
+        self._quarantine.take(place.name, bundle.path)
+        if manifest is not None:
+            self._quarantine.take(manifest_path(Path(place.name)).name, manifest.path)
+
+
+def _verified(place: Place, bundle: Upload, manifest: Upload) -> Manifest:
+    try:
+        proven = parse_manifest(manifest.path.read_bytes())
+    except BundleError as error:
+        raise SendAgain(str(error)) from error
+    if (bundle.size, bundle.sha256) != (proven.bundle_size, proven.bundle_sha256):
+        raise SendAgain(f"{bundle.size} bytes arrived that are not the {proven.bundle_size} bytes of the manifest")
+    try:
+        check_manifest(place.name, proven)
+    except BundleError as error:
+        raise Refused(str(error)) from error
+    return proven
+
+
+def _stored_sha256(path: Path) -> str:
+    try:
+        return parse_manifest(manifest_path(path).read_bytes()).bundle_sha256
+    except (OSError, BundleError):
+        return file_sha256(path)

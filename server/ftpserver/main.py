@@ -1,0 +1,103 @@
+"""The command ftpServer: receives bundles until SIGTERM or SIGINT, or rebuilds the catalogue of what is stored."""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from common import VERSION, logs
+from common.config import Settings, add_common_options, add_options, from_options
+from common.errors import PavoukError
+from server.catalogue import Catalogue, CatalogueWriter
+from server.ftpserver.accounts import check_exposure
+from server.ftpserver.folder import PagesFolder
+from server.ftpserver.inbox import Inbox
+from server.ftpserver.server import FtpServer, make_server
+
+log = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ftpServer; returns the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        settings = from_options(options)
+        logs.set_up(settings.ftp_server.log_level)
+        return _rebuild(settings) if options.rebuild_catalogue else _serve(settings)
+    except PavoukError as error:
+        print(f"ftpServer: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ftpServer",
+        description="Receives bundles from clientCrawlers over FTP, verifies, stores and catalogues them.",
+    )
+    parser.add_argument("--version", action="version", version=f"pavouk {VERSION}")
+    parser.add_argument(
+        "--rebuild-catalogue", action="store_true",
+        help="Read all stored bundles, make the catalogue anew, report broken bundles, and end "
+        "(exit code 1 if there are any). No ftpServer may run meanwhile.",
+    )  # fmt: skip
+    add_common_options(parser)
+    add_options(parser, "ftp_Server")
+    return parser
+
+
+def _rebuild(settings: Settings) -> int:
+    folder = PagesFolder(settings.pages)
+    try:
+        with Catalogue.open(folder.directory) as catalogue:
+            changes = catalogue.rebuild(verify=True)
+            counts = catalogue.counts()
+    finally:
+        folder.close()
+    for name, reason in changes.broken:
+        print(f"broken: {name}: {reason}")
+    print(f"{counts.bundles} bundles, {counts.pages} pages, {counts.urls} URLs, {len(changes.broken)} broken")
+    return 1 if changes.broken else 0
+
+
+def _serve(settings: Settings) -> int:
+    options = settings.ftp_server
+    check_exposure(options.ip, options.token)
+    folder = PagesFolder(settings.pages)
+    writer = CatalogueWriter(folder.directory)
+    try:
+        inbox = Inbox(folder.directory, folder.incoming, options.max_bundle_bytes, writer.put)
+        server = make_server(options, settings.folder, inbox)
+        stopping = _stop_signal()
+        writer.start()
+        try:
+            _say_ready(settings, server)
+            while not stopping.is_set():
+                server.serve_once()
+        finally:
+            server.close_all()
+            writer.close()
+    finally:
+        folder.close()
+    log.info("stopped")
+    return 0
+
+
+def _stop_signal() -> threading.Event:
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    return stopping
+
+
+def _say_ready(settings: Settings, server: FtpServer) -> None:
+    if not settings.ftp_server.token:
+        print("ftpServer: no token is set, so only this machine can connect", file=sys.stderr)
+    ip, port = server.address
+    host = f"[{ip}]" if ":" in ip else ip
+    print(f"ftpServer listens on ftp://{host}:{port}/ (directory {settings.pages})", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

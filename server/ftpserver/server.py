@@ -1,0 +1,134 @@
+"""Listens, and gives each connection a thread: a session that waits for the disk holds up nobody but itself.
+
+At most max_connections threads, and max_connections_per_address for one address; others get a 421.
+"""
+
+import logging
+import resource
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyftpdlib.servers import ThreadedFTPServer
+
+from common.config import FtpServerSettings
+from common.errors import ConfigError
+from server.ftpserver.accounts import Account
+from server.ftpserver.inbox import Inbox
+from server.ftpserver.session import DataChannel, Session, offered
+
+WAKE_SECONDS = 0.5  # how often a waiting thread looks whether the server ends
+_FILES_PER_CONNECTION = 6  # control, poll, listening and data sockets, the upload, one to spare
+
+log = logging.getLogger(__name__)
+
+
+class FtpServer(ThreadedFTPServer):
+    """The listening socket and the threads of the sessions. Everything here runs in the main thread."""
+
+    poll_timeout = WAKE_SECONDS
+    join_timeout = 60.0  # at the end, for a session that is just storing a bundle
+    max_cons = 0  # pyftpdlib's own counting lets one too many in, and then refuses that one its data connection
+
+    def __init__(self, address: tuple[str, int], handler: type[Session], settings: FtpServerSettings) -> None:
+        self._max_connections = settings.max_connections
+        self._max_per_address = settings.max_connections_per_address
+        super().__init__(address, handler)
+
+    def serve_once(self) -> None:
+        """Accept what is waiting; returns after WAKE_SECONDS at the latest."""
+        self.serve_forever(timeout=WAKE_SECONDS, blocking=False, handle_exit=False)
+
+    def handle_accepted(self, sock: socket.socket, addr: tuple[Any, ...]) -> None:
+        # pyftpdlib keeps the address of each open connection in ip_map
+        if len(self.ip_map) >= self._max_connections:
+            _turn_away(sock, "Too many connections")
+        elif self.ip_map.count(addr[0]) >= self._max_per_address:
+            _turn_away(sock, "Too many connections from your address")
+        else:
+            super().handle_accepted(sock, addr)
+
+    def handle_error(self) -> None:
+        # pyftpdlib would close the listening socket, for good, when accepting fails once
+        log.error("a connection could not be accepted", exc_info=sys.exception())
+
+
+def _turn_away(sock: socket.socket, reason: str) -> None:
+    log.warning("%s: a connection was turned away", reason)
+    with sock:
+        try:
+            sock.send(f"421 {reason}, come back later.\r\n".encode())
+        except OSError:
+            log.debug("it was gone already")
+
+
+def make_server(settings: FtpServerSettings, folder: Path, inbox: Inbox) -> FtpServer:
+    """A server that listens already; ConfigError if it cannot. Relative names of files count from `folder`."""
+    handler = _handler_class(settings, folder, inbox)
+    _allow_open_files(settings.max_connections)
+    address = (settings.ip, settings.ftp_port)
+    try:
+        return FtpServer(address, handler, settings)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {settings.ip}:{settings.ftp_port}: {error.strerror or error}") from error
+
+
+def _handler_class(settings: FtpServerSettings, folder: Path, inbox: Inbox) -> type[Session]:
+    """pyftpdlib takes what sessions share from their class."""
+    shared: dict[str, Any] = {
+        "inbox": inbox,
+        "authorizer": Account(settings.token),
+        "passive_ports": _ports(settings.passive_ports),
+    }
+    if not settings.tls_cert:
+        return type("PlainSession", (Session,), shared)
+    return _tls_handler_class(folder / settings.tls_cert, folder / (settings.tls_key or settings.tls_cert), shared)
+
+
+def _tls_handler_class(certificate: Path, key: Path, shared: dict[str, Any]) -> type[Session]:
+    from OpenSSL import SSL
+    from pyftpdlib.handlers import TLS_DTPHandler, TLS_FTPHandler
+
+    context = SSL.Context(SSL.TLS_SERVER_METHOD)
+    context.set_min_proto_version(SSL.TLS1_2_VERSION)
+    try:
+        context.use_certificate_chain_file(str(certificate))
+        context.use_privatekey_file(str(key))
+        context.check_privatekey()
+    except SSL.Error as error:
+        raise ConfigError(f"tls_cert = {certificate} and tls_key = {key} cannot be used: {_words(error)}") from error
+    shared |= {
+        "ssl_context": context,
+        "tls_control_required": True,
+        "tls_data_required": True,
+        "dtp_handler": type("TlsDataChannel", (DataChannel, TLS_DTPHandler), {}),
+        "proto_cmds": offered(TLS_FTPHandler.proto_cmds),
+    }
+    return type("TlsSession", (Session, TLS_FTPHandler), shared)
+
+
+def _allow_open_files(connections: int) -> None:
+    """Without a free file number nothing can be accepted. The usual limit of 1,024 is for 170 connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 100 + _FILES_PER_CONNECTION * connections
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+
+
+def _words(error: Exception) -> str:
+    """OpenSSL reports a list of triples, of which the last part says what is wrong."""
+    return "; ".join(str(part[-1]) for part in error.args[0]) if error.args and error.args[0] else str(error)
+
+
+def _ports(text: str) -> list[int] | None:
+    if not text:
+        return None
+    first, dash, last = text.partition("-")
+    if not (dash and first.strip().isdecimal() and last.strip().isdecimal()):
+        raise ConfigError(f"passive_ports = {text}: expected two port numbers with - between, or nothing")
+    ports = range(int(first), int(last) + 1)
+    if not ports or ports[0] < 1 or ports[-1] > 65535:
+        raise ConfigError(f"passive_ports = {text}: expected a range within 1-65535")
+    return list(ports)
