@@ -104,12 +104,15 @@ class Coordinator:
             return self._service[operation](**arguments)
 
     def _connect(self) -> Any:
-        transport = zeep.Transport(session=self._session, timeout=_TIMEOUT_SECONDS, operation_timeout=_TIMEOUT_SECONDS)
+        transport = zeep.Transport(  # type: ignore[no-untyped-call]
+            session=self._session, timeout=_TIMEOUT_SECONDS, operation_timeout=_TIMEOUT_SECONDS
+        )
         # Jobs come from our own server and may be longer than libxml2 takes by default.
-        client = zeep.Client(f"{self._url}?wsdl", transport=transport, settings=zeep.Settings(xml_huge_tree=True))
+        settings = zeep.Settings(xml_huge_tree=True)
+        client = zeep.Client(f"{self._url}?wsdl", transport=transport, settings=settings)  # type: ignore[no-untyped-call]
         binding = next(iter(client.wsdl.bindings))
         # The address we were told by our operator counts, not the one in the WSDL.
-        return client.create_service(binding, self._url)
+        return client.create_service(binding, self._url)  # type: ignore[no-untyped-call]
 
 
 def _slices(found: Sequence[FoundUrl]) -> list[Sequence[FoundUrl]]:

@@ -5,8 +5,8 @@ import fcntl
 import os
 import signal
 import time
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import daemon

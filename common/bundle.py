@@ -31,7 +31,9 @@ MANIFEST_SUFFIX = ".manifest"
 MANIFEST_NAME = "MANIFEST.jsonl"
 FORMAT_VERSION = 1
 
-_FILE_NAME = re.compile(r"(?P<domain>.+)\.(?P<time>[0-9]{1,12})\.(?P<job>[0-9A-Za-z_-]{1,40})\.(?P<format>tar\.(?:bz2|zst))")
+_FILE_NAME = re.compile(
+    r"(?P<domain>.+)\.(?P<time>[0-9]{1,12})\.(?P<job>[0-9A-Za-z_-]{1,40})\.(?P<format>tar\.(?:bz2|zst))"
+)
 _IN_MEMORY_BYTES = 1 << 20  # a bundle under way stays in memory up to this size, then goes to a file
 _CHUNK_BYTES = 1 << 18
 _MAX_MANIFEST_BYTES = 1 << 28  # a manifest beyond this is a bomb: ours have about 400 bytes a page
@@ -210,7 +212,7 @@ def _open_tar(bundle: Path) -> tarfile.TarFile:
     if bundle.name.endswith(".zst"):
         stream = zstandard.open(bundle, "rb")
     else:
-        stream = bz2.open(bundle, "rb")
+        stream = bz2.open(bundle, "rb")  # noqa: SIM115
     return tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|")
 
 
@@ -248,7 +250,7 @@ def _compressed(blocks: Iterable[bytes], container: str) -> Iterator[bytes]:
 
 
 def _json_lines(manifest: Manifest) -> bytes:
-    head = {"version": FORMAT_VERSION} | {key: value for key, value in asdict(replace(manifest, pages=())).items()}
+    head = {"version": FORMAT_VERSION} | asdict(replace(manifest, pages=()))
     del head["pages"]
     rows = [head, *({**asdict(page.meta), **_own_fields(page)} for page in manifest.pages)]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8", "surrogatepass")

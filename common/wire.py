@@ -185,7 +185,7 @@ def to_table(rows: Iterable[Any]) -> str:
 
 def from_table(kind: type[Row], text: str) -> list[Row]:
     """Undo `to_table`; a line that does not fit raises ValueError with its number."""
-    parsers = _parsers(kind)
+    parsers = _parsers(kind)  # type: ignore[arg-type]
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line or line.isspace():
@@ -201,7 +201,7 @@ def from_table(kind: type[Row], text: str) -> list[Row]:
 
 
 def _to_row(row: Any) -> str:
-    names, defaults = _layout(type(row))
+    names, defaults = _layout(type(row))  # type: ignore[arg-type]
     cells = [getattr(row, name) for name in names]
     while len(cells) > 1 and cells[-1] == defaults[len(cells) - 1]:
         cells.pop()
@@ -209,12 +209,12 @@ def _to_row(row: Any) -> str:
 
 
 @cache
-def _layout(kind: type) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+def _layout(kind: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     return tuple(field.name for field in fields(kind)), tuple(field.default for field in fields(kind))
 
 
 @cache
-def _parsers(kind: type) -> tuple[Callable[[str], Any], ...]:
+def _parsers(kind: Any) -> tuple[Callable[[str], Any], ...]:
     return tuple(_PARSERS[field.type] for field in fields(kind))  # type: ignore[index]
 
 

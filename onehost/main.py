@@ -43,8 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="crawl",
-        description="Crawls from one machine: starts urlServer, ftpServer and clientCrawler, and ends when all is done. "
-        "Stays on the hosts of the start URLs unless --scope says otherwise. Interrupt it and run it again: it goes on.",
+        description="Crawls from one machine: starts urlServer, ftpServer and clientCrawler, and ends when all is "
+        "done. Stays on the hosts of the start URLs unless --scope says otherwise. Interrupt it and run it again: "
+        "it goes on.",
     )
     parser.add_argument("urls", nargs="*", metavar="URL", help="Where to begin; more can be in config.cfg.")
     parser.add_argument("--version", action="version", version=f"pavouk {VERSION}")
@@ -158,10 +159,11 @@ class Crawl:
 
     def _summary(self, finished: bool) -> str:
         now, seconds = self._last, time.monotonic() - self._started
+        blacklist = self._settings.memory / "blacklist.txt"
         lines = [
             "finished" if finished else "interrupted; run the same command again to go on",
             f"pages stored   {now.stored}" + self._in_this_run(),
-            f"failed         {now.failed}" + (f"  (see {self._settings.memory / 'blacklist.txt'})" if now.failed else ""),
+            f"failed         {now.failed}" + (f"  (see {blacklist})" if now.failed else ""),
             f"excluded       {now.excluded}  (robots.txt, scope, limits)",
             f"still to do    {now.queued + now.leased}",
             f"bundles        {now.size / 1e6:.1f} MB in {self._settings.pages}",
