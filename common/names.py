@@ -48,7 +48,7 @@ def is_domain_name(name: str) -> bool:
 
 def _safe_host(host: str) -> str:
     name, port = _split_port(host)
-    safe = _UNSAFE_IN_HOST.sub(_escape, name)
+    safe = _tamed(_UNSAFE_IN_HOST.sub(_escape, name))
     return f"{safe}+{port}" if port else safe
 
 
@@ -65,7 +65,7 @@ def page_folder(address: str) -> str:
     host, _, path = rest.partition("/")
     path, question, query = path.partition("?")
     *folders, last = path.split("/")
-    names = [_host_folder(scheme, host)]
+    names = _pieces(_host_folder(scheme, host))
     for segment in (*folders, last + question + query):
         names.extend(_pieces(_segment_name(segment)))
     return "/".join(names)
@@ -73,15 +73,15 @@ def page_folder(address: str) -> str:
 
 def address_of(folder: str) -> str:
     """Undo `page_folder`."""
-    host_folder, *pieces = folder.split("/")
-    segments, joined = [], ""
-    for piece in pieces:
+    names, joined = [], ""
+    for piece in folder.split("/"):
         joined += piece.removeprefix("~").removesuffix("~")
         if not piece.endswith("~"):
-            segments.append(_segment_of(joined))
+            names.append(joined)
             joined = ""
+    host_folder, *segments = names
     scheme, host = _scheme_and_host(host_folder)
-    return f"{scheme}://{host}/" + "/".join(segments)
+    return f"{scheme}://{host}/" + "/".join(map(_segment_of, segments))
 
 
 def _host_folder(scheme: str, host: str) -> str:
@@ -99,13 +99,18 @@ def _scheme_and_host(host_folder: str) -> tuple[str, str]:
 def _segment_name(segment: str) -> str:
     if not segment:
         return "!"
-    name = _UNSAFE.sub(_escape, segment)
+    name = _tamed(_UNSAFE.sub(_escape, segment))
+    mask = _capitals(segment)
+    return f"{name}~{mask:x}" if mask else name
+
+
+def _tamed(name: str) -> str:
+    """`name` without what some system gives a meaning of its own at the beginning or the end."""
     if name[0] == "." or _RESERVED.match(name):
         name = f"!{ord(name[0]):02x}{name[1:]}"
     if name[-1] == ".":  # Windows drops a dot at the end
         name = f"{name[:-1]}!2e"
-    mask = _capitals(segment)
-    return f"{name}~{mask:x}" if mask else name
+    return name
 
 
 def _segment_of(name: str) -> str:

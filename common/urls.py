@@ -26,6 +26,7 @@ _CANONICAL = re.compile(
     rf"(?:\?{_PARAMETER}(?:&{_PARAMETER})*)?"
 )
 _MAX_LABEL_LENGTH = 63
+_MAX_ORIGIN_LENGTH = len("https://") + 254 + len(":65535")  # a name in DNS has 253 characters, and perhaps a dot
 
 
 def resolve(reference: str, base: str | None = None) -> str | None:
@@ -37,9 +38,14 @@ def resolve(reference: str, base: str | None = None) -> str | None:
     if not href.startswith(("http://", "https://")):
         return None
     address = href.partition("#")[0]
-    if "@" in address[: address.find("/", 8)]:
+    origin = address[: address.find("/", 8)]
+    if "@" in origin:
         address = _without_user(address)
-    return address if len(address) <= MAX_URL_LENGTH else None
+        origin = origin_of(address)
+    if len(address) > MAX_URL_LENGTH or len(origin) > _MAX_ORIGIN_LENGTH:
+        return None
+    # Browsers accept empty labels; DNS has none, and `..` must never become the name of a folder.
+    return None if ".." in origin or "//." in origin else address
 
 
 def _without_user(address: str) -> str:
