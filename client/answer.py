@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from client.encoding import decode
 
 _DRAIN_BYTES = 1 << 16  # an unwanted body up to this size is read all the same: cheaper than a new connection
+_NOT_ASCII = re.compile("[\x80-\xff]")  # header values are latin-1: a character is an octet
 _STATUS_LINE = re.compile(rb"HTTP/[0-9.]+ ([0-9]{3})(?![0-9])")
 
 
@@ -41,6 +42,11 @@ class Headers:
         """All values of `name` with commas between: one list, as RFC 9110 §5.3 reads it."""
         name = name.lower()
         return ", ".join(value for key, value in self.pairs if key.lower() == name)
+
+    @property
+    def location(self) -> str:
+        """Location with its raw octets beyond ASCII escaped, UTF-8 or not: what browsers request then."""
+        return _NOT_ASCII.sub(lambda char: f"%{ord(char[0]):02X}", self.get("Location"))
 
 
 Wanted = Callable[[int, Headers], bool]

@@ -249,6 +249,13 @@ def test_unreachable() -> None:
     assert web.robots.trouble(HOST) == (Outcome.DNS, "robots.txt: the reason")
 
 
+def test_trouble_elsewhere_says_nothing_of_the_host() -> None:
+    web = Web()
+    web.answer(301, location="http://other.example/robots.txt")
+    web.fail(Outcome.DNS)
+    assert web.robots.trouble(HOST) == (Outcome.ROBOTS_UNREACHABLE, "robots.txt: the reason")
+
+
 def test_unreachable_is_asked_again_after_growing_waits() -> None:
     web = Web()
     waits = []
