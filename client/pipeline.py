@@ -142,7 +142,8 @@ class Pipeline:
                 failures, request = 0, uuid.uuid4().hex
                 ask_at = self._clock.ticks() + (0.0 if job.tasks else job.wait_seconds)
                 self._accept(job)
-            if self._wake.wait(_TICK_SECONDS):
+            until_asking = ask_at - self._clock.ticks()
+            if self._wake.wait(min(_TICK_SECONDS, until_asking) if until_asking > 0 else _TICK_SECONDS):
                 self._wake.clear()
                 ask_at = ask_at if failures else 0.0
 

@@ -13,7 +13,7 @@ from common.config import Settings, add_common_options, add_options, from_option
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.urls import resolve
 from common.wire import Totals
-from onehost.parts import Part, PartFailed
+from onehost.parts import Part, PartFailed, free_port
 
 SUMMARY_NAME = "summary.txt"
 _TICK_SECONDS = 0.25
@@ -80,9 +80,9 @@ class Crawl:
         self._interrupted = interrupted
         self._started = time.monotonic()
         logs = settings.memory
-        self._ftp = Part("ftpServer", "server.ftpserver.main", r"listens on \S+:(\d+)/", logs / "ftpServer.log")
-        self._url = Part("urlServer", "server.urlserver.main", r"listens on (\S+)\?wsdl", logs / "urlServer.log")
-        self._client = Part("clientCrawler", "client.main", r"works for", logs / "clientCrawler.log")
+        self._ftp = Part("ftpServer", "server.ftpserver.main", "listens on", logs / "ftpServer.log")
+        self._url = Part("urlServer", "server.urlserver.main", "listens on", logs / "urlServer.log")
+        self._client = Part("clientCrawler", "client.main", "works for", logs / "clientCrawler.log")
         self._before = Totals()
         self._last = Totals()
 
@@ -103,17 +103,14 @@ class Crawl:
 
     def _start(self) -> Coordinator:
         loopback = ("--ip", "127.0.0.1", "--token", "", "--tls-cert", "", "--tls-key", "")
-        ftp = (*self._common("ftp_server"), *loopback)
-        ftp_port = self._ftp.start((*ftp, "--ftp-port", "0"))[1]
-        self._ftp.again_with((*ftp, "--ftp-port", ftp_port))
-        server = (*self._common("url_server"), *loopback, "--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port)
+        ftp_port, server_port = str(free_port()), str(free_port())
+        self._ftp.start((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
+        server = [*self._common("url_server"), *loopback, "--server-port", server_port]
+        server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port]
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
-            server = (*server, "--scope", "host")
-        server = (*server, *self._options.urls)
-        url = self._url.start(("--server-port", "0", *server))[1]
-        server_port = url.rstrip("/").rpartition(":")[2]
-        self._url.again_with(("--server-port", server_port, *server))
-        coordinator = Coordinator(url, "crawl")
+            server += ["--scope", "host"]
+        self._url.start((*server, *self._options.urls))
+        coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "crawl")
         self._before = self._last = coordinator.totals()[0]
         where = ("--server-ip", "127.0.0.1", "--server-port", server_port, "--token", "", "--tls", "0")
         self._client.start(("foreground", *self._common("client"), *where, "--max-wait", "5"))

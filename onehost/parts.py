@@ -1,8 +1,10 @@
 """The parts of a crawl on one machine, as child processes that end with us and are started again when they die."""
 
 import ctypes
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +18,24 @@ _READY_SECONDS = 60.0
 _STOP_SECONDS = 90.0
 _MAX_RESTARTS = 5
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+# Below the range that Linux takes the ports of outgoing connections from: a port in that range can be taken by one
+# while its server is being restarted, even by the very client that tries to reach it.
+_PORTS = range(20_000, 32_000)
+
+
+def free_port() -> int:
+    """A port on loopback that nobody uses now and that outgoing connections will not take."""
+    for port in random.sample(_PORTS, 100):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise PartFailed("no free port was found on this machine")
 
 
 class PartFailed(PavoukError):
@@ -34,8 +54,8 @@ class Part:
         self._process: subprocess.Popen[str] | None = None
         self._restarts = 0
 
-    def start(self, arguments: Sequence[str]) -> re.Match[str]:
-        """Start and wait until it says that it is ready; returns the match of that line."""
+    def start(self, arguments: Sequence[str]) -> None:
+        """Start and wait until it says that it is ready."""
         self._arguments = arguments
         log = self._log.open("a", encoding="utf-8")
         self._process = subprocess.Popen(
@@ -54,11 +74,6 @@ class Part:
             self._process.kill()
             self._process.wait()
             raise PartFailed(f"{self.name} did not start:\n{self._last_lines()}")
-        return match
-
-    def again_with(self, arguments: Sequence[str]) -> None:
-        """What to start it with when it has died: the port that it had must stay the same."""
-        self._arguments = arguments
 
     def keep_alive(self) -> bool:
         """Start it again if it has died; says whether that was so."""

@@ -11,6 +11,7 @@ from client.coordinator import Coordinator
 from common.bundle import PageEntry, parse_bundle_name, read_pages
 from common.errors import RemoteUnavailable
 from common.wire import Totals
+from onehost.parts import free_port
 from tests.processes import Running, running
 from tests.waiting import wait_until
 
@@ -26,7 +27,7 @@ class Cluster:
         self._stack = stack
         self._start_urls = start_urls
         self._options = options
-        self._ports = {"ftp": "0", "url": "0"}
+        self._ports = {"ftp": free_port(), "url": free_port()}
         self.programs: dict[str, Running] = {}
         self.start("ftp")
         self.start("url")
@@ -39,14 +40,12 @@ class Cluster:
     def start(self, name: str) -> None:
         """Start `ftp`, `url`, or a client of any other name."""
         if name == "ftp":
-            program = self._run("server.ftpserver.main", r":(\d+)/", "--dir", self.host, "--ftp-port", self._ports["ftp"])
-            self._ports["ftp"] = program.match[1]
+            program = self._run("server.ftpserver.main", "listens on", "--dir", self.host, "--ftp-port", self._ports["ftp"])
         elif name == "url":
             program = self._run(
-                "server.urlserver.main", r":(\d+)/\?wsdl", "--dir", self.host, "--server-port", self._ports["url"],
+                "server.urlserver.main", "listens on", "--dir", self.host, "--server-port", self._ports["url"],
                 "--ftp-port", self._ports["ftp"], *_QUICK, *self._options, *self._start_urls,
             )  # fmt: skip
-            self._ports["url"] = program.match[1]
         else:
             program = self._run(
                 "client.main", "works for", "foreground", "--dir", self._folder / name, "--name", name,
