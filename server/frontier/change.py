@@ -76,15 +76,15 @@ class Change:
         self.enqueue(Place(host, record.tail), entry.key, entry.packed())
         self.hosts[host] = replace(record, tail=record.tail + 1)
 
-    def put_back(self, place: Place, key: bytes, entry: bytes) -> None:
-        """Queue an entry where it stood before it was leased."""
+    def put_back(self, place: Place, key: bytes, entry: bytes, job: int) -> None:
+        """Queue an entry where it stood before `job` took it; a late report of that job is recognised by it."""
         record = self.host(place.host)
-        self.enqueue(place, key, entry)
+        self.enqueue(place, key, entry, job)
         self.hosts[place.host] = replace(record, head=min(record.head, place.number))
 
-    def enqueue(self, place: Place, key: bytes, entry: bytes) -> None:
+    def enqueue(self, place: Place, key: bytes, entry: bytes, job: int = 0) -> None:
         self.writes.append((Table.QUEUE, place.packed(), entry))
-        self.set_state(key, UrlState.queued(place))
+        self.set_state(key, UrlState.queued(place, job))
 
     def wait(self, due: float, place: Place, entry: Entry) -> None:
         """Set an entry aside until `due`. The caller counts it."""

@@ -33,7 +33,10 @@ _FORMAT_KEY, _FORMAT = b"format", b"1"
 _NEXT_JOB_KEY = b"next job"
 _FEW_URLS = 8  # a job takes at least so many URLs of a host if it has them: one robots.txt and one connection serve all
 _WAKE_LIMIT = 10_000  # waiting URLs brought back in one call
-_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.2, 5.0
+_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 5.0
+_LONGEST_PAUSE_SECONDS = 86_400.0  # that a Retry-After can bring about
+_MAX_DETAIL_LENGTH = 500
+_OUTCOME_RULES = frozenset(outcome.value for outcome in Outcome)  # exclusions that a page or robots.txt decided
 
 
 class FrontierError(Exception):
@@ -87,8 +90,9 @@ class Frontier:
         self._lock = threading.Lock()  # guards everything below and the order of writes
         self._hosts: dict[int, HostRecord] = {}
         self._host_ids: dict[str, int] = {}
+        self._callers: dict[str, float] = {}  # client -> when it last asked for a job
         self._totals = Totals()
-        self._next_job = 1
+        self._next_host = self._next_job = 1
         self._leases = Leases()
         self._turns = Turns(rules.connections_per_host)
         self._load()
@@ -98,20 +102,23 @@ class Frontier:
     def add(self, found: Iterable[FoundUrl], start: bool = False) -> int:
         """Take in URLs; returns how many were not known. Start URLs are always inside, and may be private hosts."""
         keyed = self._keyed(found)
-        unknown = self._unknown(keyed)  # most are known: found out without holding the lock
+        unknown = self._unknown(keyed, start)  # most are known: found out without holding the lock
         with self._lock:
             change = self._change()
+            if start:
+                self._allow_private(change, keyed.values())
             new = self._admit(change, unknown, start)
             self._commit(change)
         self._store.sync()
         return new
 
     def lease(self, client: str, request: str, wanted: int) -> Leased:
-        """A job for `client`. The same `request` again gives the same job again, so that a lost answer costs nothing."""
+        """A job for `client`. The same `request` again gives the same job, so that a lost answer costs nothing."""
         now = self._clock.now()
         self.expire()
         with self._lock:
             self._wake(now)
+            self._note_caller(client, now)
             known = self._leases.of_request(client, request)
             leased = self._leased_again(known) if known else self._lease(client, request, wanted, now)
         self._store.sync()
@@ -132,15 +139,16 @@ class Frontier:
         results = self._keyed_results(report.results)
         with self._lock:
             lease = self._leases.get(job)
-            if lease is None and job >= self._next_job:
+            if lease is None and not 1 <= job < self._next_job:
                 raise FrontierError(f"there has never been a job {job}")
             if lease is not None and lease.client != client:
                 raise FrontierError(f"job {job} belongs to another client")
             change = self._change()
             freed, accepted, refused = self._settle_all(change, job, results)
-            failed = [FailedRecord.unpacked(value) for table, _, value in change.writes if table is Table.FAILED and value]
+            given_up = (value for table, _, value in change.writes if table is Table.FAILED)
+            failed = [FailedRecord.unpacked(value) for value in given_up if value]
             self._learn(change, report.hosts)
-            new = self._admit(change, unknown, False)
+            new = self._admit(change, unknown)
             if accepted:  # a repeated report was counted the first time
                 change.count("size", report.size)
             self._finish(change, lease, freed)
@@ -208,6 +216,7 @@ class Frontier:
             record = HostRecord.unpacked(key, value)
             self._hosts[record.id] = record
             self._host_ids[record.name] = record.id
+            self._next_host = record.id + 1  # the table is in order
         # Clients could not renew while we were away: every lease begins anew.
         deadline = self._clock.now() + self._rules.lease_seconds
         for key, value in self._store.scan(Table.JOBS):
@@ -220,8 +229,8 @@ class Frontier:
             self._turns.hold(place.host, lease.client, 1)
         now = self._clock.now()
         for record in self._hosts.values():
-            # Nobody knows when the last request before the restart was: assume just now.
-            ready = max(record.not_before, now + self._delay(record)) if record.known > record.queued else 0.0
+            # Nobody knows when the last request before the restart was, if there was one: assume just now.
+            ready = max(record.not_before, now + self._delay(record)) if record.not_before else 0.0
             self._hosts[record.id] = replace(record, not_before=ready)
             self._offer(self._hosts[record.id])
 
@@ -231,69 +240,104 @@ class Frontier:
         return digest(identity(address, self._rules.drop_index_names))[:KEY_LENGTH]
 
     def _keyed(self, found: Iterable[FoundUrl]) -> dict[bytes, FoundUrl]:
-        """By key, each once, with the least depth. What is no crawlable URL is dropped here."""
+        """By key, each once: the address found first, with the least depth. Drops what is no crawlable URL."""
         keyed: dict[bytes, FoundUrl] = {}
         for item in found:
             address = resolve(item.url)
             if address is not None:
                 key = self._key(address)
-                if key not in keyed or item.depth < keyed[key].depth:
-                    keyed[key] = FoundUrl(address, item.depth, item.hops)
+                first = keyed.get(key, FoundUrl(address, item.depth, item.hops))
+                depth, hops = min(first.depth, item.depth), min(first.hops, item.hops)
+                keyed[key] = FoundUrl(first.url, max(0, depth), max(0, hops))
         return keyed
 
-    def _unknown(self, keyed: dict[bytes, FoundUrl]) -> dict[bytes, FoundUrl]:
+    def _unknown(self, keyed: dict[bytes, FoundUrl], start: bool = False) -> dict[bytes, FoundUrl]:
+        """Those that are not known, or only as excluded by a rule that does not hold for them now."""
         states = self._store.get_many(Table.URLS, list(keyed))
-        return {key: item for (key, item), state in zip(keyed.items(), states, strict=True) if state is None}
+        return {
+            key: item
+            for (key, item), state in zip(keyed.items(), states, strict=True)
+            if state is None or self._is_reprieved(UrlState.unpacked(state), item, start)
+        }
 
-    def _admit(self, change: Change, unknown: dict[bytes, FoundUrl], start: bool) -> int:
-        unknown = self._unknown(unknown)  # again, now that nobody else can add
-        for key, item in unknown.items():
-            host = host_of(item.url)
-            record = self._host_record(change, host, start)
-            rule = "" if start else self._policy.excluded_by(host, item.depth, item.hops)
-            if rule:
-                change.set_state(key, UrlState(State.EXCLUDED, 0, rule.encode()))
-                change.move(record.id, None, State.EXCLUDED)
+    def _is_reprieved(self, state: UrlState, item: FoundUrl, start: bool) -> bool:
+        """A shorter way to a URL beyond max_depth, say. What robots.txt or the type of a page excluded stays so."""
+        if state.state is not State.EXCLUDED or state.rule in _OUTCOME_RULES:
+            return False
+        if state.number != self._host_ids.get(host_of(item.url)):  # counted there, so it stays there
+            return False
+        return not self._rule_against(item, start)
+
+    def _rule_against(self, item: FoundUrl, start: bool) -> str:
+        return "" if start else self._policy.excluded_by(host_of(item.url), item.depth, item.hops)
+
+    def _admit(self, change: Change, unknown: dict[bytes, FoundUrl], start: bool = False) -> int:
+        """Returns how many were not known at all."""
+        states = self._store.get_many(Table.URLS, list(unknown))  # again, now that nobody else can add
+        for (key, item), state in zip(unknown.items(), states, strict=True):
+            if state is not None and not self._is_reprieved(UrlState.unpacked(state), item, start):
+                continue
+            before = State.EXCLUDED if state else None
+            host = self._host_record(change, host_of(item.url)).id
+            if rule := self._rule_against(item, start):
+                change.set_state(key, UrlState(State.EXCLUDED, host, rule.encode()))
+                change.move(host, before, State.EXCLUDED)
             else:
-                change.append(record.id, Entry(key, item.url, item.depth, item.hops, 0))
-                change.move(record.id, None, State.QUEUED)
-        return len(unknown)
+                change.append(host, Entry(key, item.url, item.depth, item.hops, 0))
+                change.move(host, before, State.QUEUED)
+        return list(states).count(None)
 
-    def _host_record(self, change: Change, name: str, start: bool) -> HostRecord:
+    def _allow_private(self, change: Change, starts: Iterable[FoundUrl]) -> None:
+        """An operator may crawl the hosts that he names, wherever they are."""
+        for item in starts:
+            record = self._host_record(change, host_of(item.url))
+            change.put_host(replace(record, allow_private=True))
+
+    def _host_record(self, change: Change, name: str) -> HostRecord:
         host = self._host_ids.get(name)
         if host is None:
-            # Numbers are never reused, also when the change that brought one fails: hosts are never deleted.
-            host = self._host_ids[name] = len(self._host_ids) + 1
-            change.put_host(HostRecord(host, name, allow_private=start))
-        elif host not in self._hosts and host not in change.hosts:  # its first change failed
-            change.put_host(HostRecord(host, name, allow_private=start))
-        record = change.host(host)
-        if start and not record.allow_private:
-            change.put_host(replace(record, allow_private=True))
+            # Kept when the change that brings it fails: the next one that names the host writes it.
+            host = self._host_ids[name] = self._next_host
+            self._next_host += 1
+        if host not in self._hosts and host not in change.hosts:
+            change.put_host(HostRecord(host, name))
         return change.host(host)
 
     # --- leasing -----------------------------------------------------------------------------------------------
 
     def _lease(self, client: str, request: str, wanted: int, now: float) -> Leased:
         budget = self._budget(wanted)
-        picked = self._turns.pick(client, now, -(-budget // _FEW_URLS)) if budget > 0 else []
-        change = self._change()
-        job = self._next_job
-        rows = self._take(change, job, picked, budget)
-        if not rows:
-            for host in picked:
+        share = self._turns.fair_share(client, now)
+        picked: list[int] = []
+        rows: list[tuple[Place, Entry]] = []
+        try:
+            change = self._change()
+            while (left := budget - len(rows)) > 0:  # hosts with few URLs do not fill a job at once
+                hosts = self._turns.pick(client, now, min(-(-left // _FEW_URLS), share - len(picked)))
+                if not hosts:
+                    break
+                picked += hosts
+                rows += self._take(change, self._next_job, hosts, left)
+            self._turns.served(client, now, bool(rows))
+            if not rows:
+                return self._nothing(now)
+            record = JobRecord(self._next_job, client, request, now + self._rules.lease_seconds)
+            lease = self._begin(change, record, [place for place, _ in rows])
+            return self._handed_out(lease, [entry for _, entry in rows])
+        finally:
+            for host in picked:  # also those of which nothing was taken, and when the write failed
                 self._offer(self._hosts[host])
-            return self._nothing(now)
-        record = JobRecord(job, client, request, now + self._rules.lease_seconds)
-        change.put(Table.JOBS, job_key(job), record.packed())
-        change.put(Table.META, _NEXT_JOB_KEY, str(job + 1).encode())
-        change.count("sent", len(rows))
+
+    def _begin(self, change: Change, record: JobRecord, places: Sequence[Place]) -> Lease:
+        change.put(Table.JOBS, job_key(record.job), record.packed())
+        change.put(Table.META, _NEXT_JOB_KEY, str(record.job + 1).encode())
+        change.count("sent", len(places))
+        self._commit(change)
         lease = Lease(record)
-        lease.remaining.update(place.host for place, _ in rows)
-        self._commit(change, picked)
-        self._next_job = job + 1
+        lease.remaining.update(place.host for place in places)
+        self._next_job = record.job + 1
         self._leases.add(lease)
-        return self._handed_out(lease, [entry for _, entry in rows])
+        return lease
 
     def _budget(self, wanted: int) -> int:
         if not self._rules.max_pages:
@@ -306,15 +350,15 @@ class Frontier:
             left = budget - len(rows)
             share = max(_FEW_URLS, -(-left // (len(picked) - number)))
             record = self._hosts[host]
-            room = self._room(record)
-            places = list(islice(self._queue(record), min(left, share, room)))
+            places = list(islice(self._queue(record), min(left, share, self._room(record))))
             for place, packed in places:
                 entry = Entry.unpacked(packed)
                 change.lease(job, place, packed, entry.key)
                 change.move(host, State.QUEUED, State.LEASED)
                 rows.append((place, entry))
             if places:
-                change.put_host(replace(change.host(host), head=places[-1][0].number + 1))
+                head, asked = places[-1][0].number + 1, max(record.not_before, self._clock.now())
+                change.put_host(replace(change.host(host), head=head, not_before=asked))
         return rows
 
     def _room(self, record: HostRecord) -> int:
@@ -322,22 +366,29 @@ class Frontier:
         delay = self._delay(record)
         if delay == 0:
             return 1_000_000
-        return max(1, int(self._rules.lease_seconds / 2 / delay)) - record.leased
+        # Below zero: the host has asked for a longer delay than it had when its URLs were leased.
+        return max(0, max(1, int(self._rules.lease_seconds / 2 / delay)) - record.leased)
 
     def _queue(self, record: HostRecord) -> Iterator[tuple[Place, bytes]]:
         start, end = Place(record.id, record.head).packed(), Place(record.id + 1, 0).packed()
         return ((Place.unpacked(key), value) for key, value in self._store.scan(Table.QUEUE, start, end))
 
     def _leased_again(self, lease: Lease) -> Leased:
-        prefix = job_key(lease.job)
-        rows = self._store.scan(Table.LEASED, prefix, job_key(lease.job + 1))
+        self._extend(self._change(), lease)  # the answer promises the whole time again
+        rows = self._store.scan(Table.LEASED, job_key(lease.job), job_key(lease.job + 1))
         return self._handed_out(lease, [Entry.unpacked(unpack_placed(value)[1]) for _, value in rows])
 
     def _handed_out(self, lease: Lease, entries: Sequence[Entry]) -> Leased:
-        clients = len(self._leases.clients())
+        clients = len(self._leases.clients() | self._callers.keys())
         shares = [self._share(self._hosts[host], lease.client, clients) for host in lease.remaining]
         tasks = [UrlTask(entry.url, entry.depth, entry.hops) for entry in entries]
         return Leased(lease.job, tasks, shares, self._rules.lease_seconds)
+
+    def _note_caller(self, client: str, now: float) -> None:
+        """Who wants work counts when connections are shared out, also when there was nothing left for it."""
+        since = now - 2 * _LONGEST_WAIT_SECONDS
+        self._callers = {name: asked for name, asked in self._callers.items() if asked > since}
+        self._callers[client] = now
 
     def _share(self, record: HostRecord, client: str, clients: int) -> HostShare:
         connections = self._turns.hold(record.id, client, clients)
@@ -391,34 +442,28 @@ class Frontier:
                 self._settle(change, place, Entry.unpacked(packed), result, State.LEASED)
                 freed.append(place.host)
                 accepted += 1
-            elif (late := self._take_late(change, key)) is not None:
+            elif (late := self._take_late(change, key, job)) is not None:
                 self._settle(change, *late, result, State.QUEUED)
                 accepted += 1
             elif not self._is_settled(key):
                 refused += 1
         return freed, accepted, refused
 
-    def _take_late(self, change: Change, key: bytes) -> tuple[Place, Entry] | None:
-        """A URL whose lease has ended and that nobody else has taken: out of the queue again."""
+    def _take_late(self, change: Change, key: bytes, job: int) -> tuple[Place, Entry] | None:
+        """A URL that `job` lost and that nobody has taken since: out of the queue again."""
         value = self._store.get(Table.URLS, key)
         state = UrlState.unpacked(value) if value else None
-        if state is None or state.state not in (State.QUEUED, State.WAITING):
+        if state is None or state.state is not State.QUEUED or state.number != job:
             return None
-        table, where = Table.QUEUE, state.extra
-        if state.state is State.WAITING:
-            table, where = Table.WAITING, state.number.to_bytes(8, "big") + key
-        stored = self._store.get(table, where)
+        stored = self._store.get(Table.QUEUE, state.place.packed())
         assert stored is not None, "state and queue are written together"
-        change.delete(table, where)
-        if state.state is State.WAITING:
-            place, packed = unpack_placed(stored)
-            change.count_waiting(place.host, -1)
-            return place, Entry.unpacked(packed)
+        change.delete(Table.QUEUE, state.place.packed())
         return state.place, Entry.unpacked(stored)
 
     def _is_settled(self, key: bytes) -> bool:
+        """Also when it is to be tried again: a repeated report is not refused, it just changes nothing."""
         value = self._store.get(Table.URLS, key)
-        return value is not None and UrlState.unpacked(value).state in (State.DONE, State.FAILED, State.EXCLUDED)
+        return value is not None and UrlState.unpacked(value).state not in (State.QUEUED, State.LEASED)
 
     def _settle(self, change: Change, place: Place, entry: Entry, result: UrlResult, before: State) -> None:
         outcome, now = result.outcome, self._clock.now()
@@ -433,7 +478,7 @@ class Frontier:
                          else UrlState(state, 0, outcome.value.encode()))  # fmt: skip
         change.move(place.host, before, state)
         if state is State.FAILED:
-            failed = FailedRecord(entry.url, outcome, result.detail, tried.tries, now)
+            failed = FailedRecord(entry.url, outcome, result.detail[:_MAX_DETAIL_LENGTH], tried.tries, now)
             change.put(Table.FAILED, entry.key, failed.packed())
         if outcome is Outcome.STORED:
             change.count("stored")
@@ -443,9 +488,11 @@ class Frontier:
             host = self._host_ids.get(fact.host)
             if host is not None and host in self._hosts:
                 record = change.host(host)
-                until = max(record.not_before, self._clock.now() + fact.retry_after_seconds)
-                change.put_host(replace(record, crawl_delay=fact.crawl_delay_seconds,
-                                        not_before=until if fact.retry_after_seconds > 0 else record.not_before))  # fmt: skip
+                until = record.not_before
+                if fact.retry_after_seconds > 0:
+                    pause = min(fact.retry_after_seconds, _LONGEST_PAUSE_SECONDS)
+                    until = max(until, self._clock.now() + pause)
+                change.put_host(replace(record, crawl_delay=fact.crawl_delay_seconds, not_before=until))
 
     def _finish(self, change: Change, lease: Lease | None, settled: Sequence[int]) -> None:
         """Write a report; the lease ends with its last URL, and is extended otherwise."""
@@ -470,7 +517,7 @@ class Frontier:
         for key, value in rows:
             place, packed = unpack_placed(value)
             change.delete(Table.LEASED, key)
-            change.put_back(place, key[len(prefix) :], packed)
+            change.put_back(place, key[len(prefix) :], packed, lease.job)
             change.move(place.host, State.LEASED, State.QUEUED)
         change.delete(Table.JOBS, prefix)
         self._commit(change)
@@ -494,17 +541,17 @@ class Frontier:
     def _change(self) -> Change:
         return Change(self._hosts, self._totals)
 
-    def _commit(self, change: Change, also: Iterable[int] = ()) -> None:
+    def _commit(self, change: Change) -> None:
         """Write first, then believe it."""
         self._store.write(change.finished())
         self._hosts.update(change.hosts)
         self._totals = change.totals
-        for host in {*change.hosts, *also}:
+        for host in change.hosts:
             self._offer(self._hosts[host])
 
     def _offer(self, record: HostRecord) -> None:
-        if record.queued > record.waiting:
-            self._turns.offer(record.id, record.not_before, self._delay(record) == 0)
+        if record.queued > record.waiting and self._room(record):
+            self._turns.offer(record.id, record.not_before, self._clock.now(), self._delay(record) == 0)
         else:
             self._turns.withdraw(record.id)
 

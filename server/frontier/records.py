@@ -12,7 +12,7 @@ KEY_LENGTH = 16  # bytes of a URL's digest that tell URLs apart: 2^-64 for a cla
 _ENTRY = Struct(">16sHBB")
 _STATE = Struct(">BQ")
 _PLACE = Struct(">IQ")
-_HOST = Struct(">QQIIIIIIddB")
+_HOST = Struct(">QQIIIIIIdd?")
 _OUTCOMES = tuple(Outcome)  # stored by position: append new outcomes at the end of the enumeration
 
 
@@ -38,7 +38,8 @@ class Entry:
     tries: int
 
     def packed(self) -> bytes:
-        return _ENTRY.pack(self.key, min(self.depth, 65535), min(self.hops, 255), min(self.tries, 255)) + self.url.encode()
+        numbers = min(self.depth, 65535), min(self.hops, 255), min(self.tries, 255)
+        return _ENTRY.pack(self.key, *numbers) + self.url.encode()
 
     @classmethod
     def unpacked(cls, data: bytes) -> "Entry":
@@ -75,8 +76,8 @@ def unpack_placed(data: bytes) -> tuple[Place, bytes]:
 class UrlState:
     """What is known of a URL: its state, and one number that depends on it.
 
-    QUEUED: the place (see `placed`). WAITING: due time in milliseconds. LEASED: the job.
-    DONE, FAILED: position of the outcome. EXCLUDED: nothing; `rule` says why.
+    QUEUED: the job that gave it back, or 0; `place` says where. WAITING: due time in milliseconds. LEASED: the job.
+    DONE, FAILED: position of the outcome. EXCLUDED: the host if the policy did it, or 0; `rule` says why.
     """
 
     state: State
@@ -92,8 +93,8 @@ class UrlState:
         return cls(State(state), number, data[_STATE.size :])
 
     @classmethod
-    def queued(cls, place: Place) -> "UrlState":
-        return cls(State.QUEUED, 0, place.packed())
+    def queued(cls, place: Place, job: int = 0) -> "UrlState":
+        return cls(State.QUEUED, job, place.packed())
 
     @classmethod
     def ended(cls, state: State, outcome: Outcome) -> "UrlState":
@@ -141,8 +142,7 @@ class HostRecord:
 
     @classmethod
     def unpacked(cls, key: bytes, data: bytes) -> "HostRecord":
-        *numbers, allow_private = _HOST.unpack_from(data)
-        return cls(int.from_bytes(key, "big"), data[_HOST.size :].decode(), *numbers, bool(allow_private))
+        return cls(int.from_bytes(key, "big"), data[_HOST.size :].decode(), *_HOST.unpack_from(data))
 
     @property
     def known(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rocksdict import (
     BlockBasedOptions,
@@ -25,10 +26,10 @@ class RocksStore:
     """A folder with a RocksDB database. Only one process can have it open."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         cache = Cache(_CACHE_BYTES)
         options = _options(cache)
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             existing = set(Rdict.list_cf(str(folder), options)) if (folder / "CURRENT").exists() else set()
             self._db = Rdict(
                 str(folder), options, {name: _options(cache) for name in existing - {"default"}} or None
@@ -43,12 +44,18 @@ class RocksStore:
         self._write_options = WriteOptions()
 
     def get(self, table: Table, key: bytes) -> bytes | None:
-        value: bytes | None = self._tables[table].get(key)
+        try:
+            value: bytes | None = self._tables[table].get(key)
+        except Exception as error:  # rocksdict raises plain Exception for everything
+            raise StoreError(f"the frontier cannot be read: {error}") from error
         return value
 
     def get_many(self, table: Table, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        values: list[bytes | None] = self._tables[table].get(list(keys)) if keys else []
-        return values
+        try:
+            values: Any = self._tables[table].get(list(keys)) if keys else []
+        except Exception as error:  # rocksdict raises plain Exception for everything
+            raise StoreError(f"the frontier cannot be read: {error}") from error
+        return list(values)
 
     def scan(self, table: Table, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         rows = self._tables[table].iter()
@@ -105,6 +112,6 @@ def _options(cache: Cache) -> Options:
 
 
 def _explained(folder: Path, error: Exception) -> str:
-    if "lock" in str(error).lower():
+    if "while lock file" in str(error).lower():
         return f"{folder} is in use by another urlServer; stop that one first"
     return f"{folder} cannot be opened as a frontier: {error}"
