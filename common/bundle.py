@@ -36,7 +36,7 @@ _FILE_NAME = re.compile(
 )
 _IN_MEMORY_BYTES = 1 << 20  # a bundle under way stays in memory up to this size, then goes to a file
 _CHUNK_BYTES = 1 << 18
-_MAX_MANIFEST_BYTES = 1 << 28  # a manifest beyond this is a bomb: ours have about 400 bytes a page
+_MAX_MANIFEST_BYTES = 1 << 28  # a manifest (or data.xml) beyond this is a bomb: ours have about 400 bytes a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def read_pages(bundle: Path) -> Iterator[tuple[PageEntry, bytes, bytes]]:
         if first is None or first.name != MANIFEST_NAME:
             raise BundleError(f"{bundle.name} does not begin with a manifest")
         for entry in _parse_json_lines(_content(tar, first)).pages:
-            body = _next_content(tar, entry.data_member)
+            body = _next_content(tar, entry.data_member, entry.size)
             xml = _next_content(tar, entry.xml_member)
             if (_sha1(body), _sha1(xml)) != (entry.meta.sha1, entry.xml_sha1):
                 raise BundleError(f"{bundle.name}: {entry.folder} does not match its digest")
@@ -216,14 +216,16 @@ def _open_tar(bundle: Path) -> tarfile.TarFile:
     return tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|")
 
 
-def _next_content(tar: tarfile.TarFile, name: str) -> bytes:
+def _next_content(tar: tarfile.TarFile, name: str, max_bytes: int | None = None) -> bytes:
     member = tar.next()
     if member is None or member.name != name:
         raise BundleError(f"{name} is missing; found {member.name if member else 'the end'}")
-    return _content(tar, member)
+    return _content(tar, member, max_bytes)
 
 
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, max_bytes: int | None = None) -> bytes:
+    if member.size > (_MAX_MANIFEST_BYTES if max_bytes is None else max_bytes):
+        raise BundleError(f"{member.name} is larger than it may be")
     file = tar.extractfile(member)
     if file is None:
         raise BundleError(f"{member.name} is no file")
