@@ -21,7 +21,7 @@ __all__ = ["Headers", "Limits", "Response", "Transport", "TransportError", "Want
 
 _ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.8"
 _RECEIVE_BYTES = 1 << 17  # fewer and larger calls of the body callback than with curl's 16 KB
-_MAX_CONNECTIONS = 32  # kept open by one handle for later requests
+_MAX_CONNECTIONS = 16  # kept open by one handle for later requests; a process often has 1,024 descriptors
 _MAX_IDLE_SECONDS = 60  # servers commonly close after less; an older connection is not tried
 _TOO_LARGE_CODE = 100  # CURLE_TOO_LARGE, unknown to pycurl: header lines beyond libcurl's own limits
 
@@ -79,7 +79,10 @@ class _Gate:
             self._refused = ip
             return pycurl.SOCKET_BAD
         self._passed = True
-        return socket.socket(address.family, address.socktype, address.protocol)
+        try:
+            return socket.socket(address.family, address.socktype, address.protocol)
+        except OSError:  # no such family on this machine, or no file descriptors left
+            return pycurl.SOCKET_BAD
 
     @property
     def closed_address(self) -> str:

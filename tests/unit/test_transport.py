@@ -76,6 +76,12 @@ def test_connection_is_reused_and_extra_headers_are_not(canned: Canned, transpor
     assert "cookie" not in canned.asked[1].headers
 
 
+def test_kept_connection_that_the_server_closed(canned: Canned, transport: Transport) -> None:
+    canned.replies |= {"/1": broken_off(reply(b"one")), "/2": reply(b"two")}
+    for path, body in (("/1", b"one"), ("/2", b"two")):
+        assert transport.request(canned.url(path), LIMITS, allow_private=True).body == body
+
+
 def test_proxies_of_the_environment_are_not_used(canned: Canned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
