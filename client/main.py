@@ -200,7 +200,9 @@ def _print_page(page: MinedPage) -> None:
         rest = f"[CT: {page.meta.content_type}][size: {len(page.body)}]"
     else:
         rest = f"[{page.outcome}]" + (f"[{page.detail}]" if page.detail else "")
-    print(f"{thread} {page.task.url} {rest}", flush=True)
+    # One write, so that the lines of several threads stay whole.
+    sys.stdout.write(f"{thread} {page.task.url} {rest}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
