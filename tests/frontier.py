@@ -29,6 +29,7 @@ class Case:
     clock: ManualClock = field(default_factory=ManualClock)
 
     def __post_init__(self) -> None:
+        self._drained = 0  # so that `drain` can go on after a failure
         self._open()
 
     def _open(self) -> None:
@@ -79,12 +80,13 @@ class Case:
         """Crawl all that is left, moving the clock; returns the URLs in the order in which they were handed out."""
         order: list[str] = []
         for _ in range(limit):
-            leased = self.lease(client)
+            leased = self.lease(client, f"drain {self._drained}")
             if leased.finished:
                 return order
             order += urls_of(leased)
             if leased.tasks:
                 self.finish(client, leased)
+                self._drained += 1
             else:
                 self.clock.advance(leased.wait_seconds)
         raise AssertionError(f"never finished: {self.frontier.totals()}")
