@@ -118,7 +118,7 @@ def encoding_of(body: bytes, http_charset: str) -> str:
 
 def encoding_for(label: str) -> str | None:
     """The encoding that a label stands for; None if it is not one."""
-    return _NAME_OF_LABEL.get(label.strip("\t\n\f\r \"'").lower()) if label else None
+    return _NAME_OF_LABEL.get(label.strip("\t\n\f\r \"'").lower()) if label.isascii() else None
 
 
 def text_of(body: bytes, name: str) -> str:
