@@ -1,0 +1,157 @@
+"""Encodings: the order in which browsers look, the labels they know, and no exception for any input."""
+
+import codecs
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from client import charset
+
+CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy. "
+RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. "
+JAPANESE = "こんにちは世界。日本語のページです。"
+KOREAN = "한국어 페이지입니다. 안녕하세요 여러분 "
+CHINESE = "這是一個中文網頁，歡迎光臨我們的網站。"
+
+LABELS = [
+    ("UTF-8", "utf-8"),
+    (" utf8\n", "utf-8"),
+    ("'utf-8'", "utf-8"),
+    ("latin1", "windows-1252"),
+    ("ISO-8859-1", "windows-1252"),
+    ("us-ascii", "windows-1252"),
+    ("iso-8859-9", "windows-1254"),
+    ("ISO-8859-2", "iso-8859-2"),
+    ("x-sjis", "shift_jis"),
+    ("Windows-31J", "shift_jis"),
+    ("gb2312", "gbk"),
+    ("ks_c_5601-1987", "euc-kr"),
+    ("utf-16", "utf-16le"),
+    ("unicodefffe", "utf-16be"),
+    ("x-user-defined", "windows-1252"),
+    ("", None),
+    ("utf-7", None),
+    ("rot13", None),
+    ("base64", None),
+    ("idna", None),
+    ("hz-gb-2312", None),
+    ("none", None),
+    ("\u212aoi8-r", None),  # a Kelvin sign, whose small letter is k
+    ("utf-8;", None),
+]
+
+# What the standard's prescan finds in the first bytes of a page.
+DECLARATIONS = [
+    (b"<meta charset=iso-8859-2>", "iso-8859-2"),
+    (b'<META CHARSET = "ISO-8859-2" >', "iso-8859-2"),
+    (b"<meta\tcharset='koi8-r'/>", "koi8-r"),
+    (b"<meta/charset=koi8-r>", "koi8-r"),
+    (b"<meta name=x charset=koi8-r>", "koi8-r"),
+    (b'<meta http-equiv=Content-Type content="text/html; charset=windows-1250">', "windows-1250"),
+    (b'<meta content="text/html; charset = \'windows-1250\'" http-equiv="content-type">', "windows-1250"),
+    (b'<meta http-equiv=refresh content="text/html; charset=windows-1250">', None),
+    (b'<meta content="text/html; charset=windows-1250">', None),
+    (b"<meta charset=utf-16>", "utf-8"),
+    (b"<meta charset=utf-16be>", "utf-8"),
+    (b"<meta charset=nonsense><meta charset=koi8-u>", "koi8-u"),
+    (b"<!-- <meta charset=koi8-r> --><meta charset=koi8-u>", "koi8-u"),
+    (b"<!--><meta charset=koi8-u>-->", "koi8-u"),
+    (b"<p title='<meta charset=koi8-r>'><meta charset=koi8-u>", "koi8-u"),
+    (b"<!doctype html><?x ?></x><meta charset=koi8-u>", "koi8-u"),
+    (b"<metadata charset=koi8-r>", None),
+    (b"<meta charset=koi8-r charset=koi8-u>", "koi8-r"),
+    (b" " * 1000 + b"<meta charset=koi8-r>", "koi8-r"),
+    (b" " * 1030 + b"<meta charset=koi8-r>", None),
+    (b"<?xml version='1.0' encoding='iso-8859-2'?><html>", "iso-8859-2"),
+    (b"<?xml version='1.0' encoding='utf-16'?><html>", "utf-8"),
+    (b"<?xml version='1.0' encoding='iso-8859-2'?><meta charset=koi8-r>", "koi8-r"),
+]
+
+
+@pytest.mark.parametrize(("label", "name"), LABELS)
+def test_labels(label: str, name: str | None) -> None:
+    assert charset.encoding_for(label) == name
+
+
+def test_every_encoding_has_a_codec() -> None:
+    for name in set(charset._NAME_OF_LABEL.values()):
+        assert charset.text_of(b"<a>", name) or name.startswith("utf-16")
+
+
+@pytest.mark.parametrize(("head", "name"), DECLARATIONS)
+def test_declarations_in_the_page(head: bytes, name: str | None) -> None:
+    assert charset.encoding_of(head, "") == (name or "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("mark", "codec", "name"),
+    [
+        (codecs.BOM_UTF8, "utf-8", "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le", "utf-16le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be", "utf-16be"),
+    ],
+)
+def test_a_byte_order_mark_beats_everything_and_is_no_text(mark: bytes, codec: str, name: str) -> None:
+    text = "<meta charset=koi8-r>" + CZECH
+    assert charset.decode(mark + text.encode(codec), "iso-8859-2") == (text, name)
+
+
+def test_the_header_beats_the_page() -> None:
+    body = b"<meta charset=koi8-r>" + CZECH.encode("iso-8859-2")
+    assert charset.decode(body, "ISO-8859-2")[1] == "iso-8859-2"
+    assert charset.decode(body, "nonsense")[1] == "koi8-r"
+
+
+def test_latin1_is_read_as_windows_1252() -> None:
+    assert charset.decode(b"\x93quoted\x94 \x80", "iso-8859-1") == ("“quoted” €", "windows-1252")
+
+
+def test_nothing_declared_and_valid_is_utf_8() -> None:
+    assert charset.decode(CZECH.encode(), "") == (CZECH, "utf-8")
+    assert charset.decode(b"plain", "") == ("plain", "utf-8")
+    assert charset.decode(b"", "") == ("", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "name"),
+    [
+        (CZECH * 5, "cp1250", "windows-1250"),
+        (RUSSIAN * 5, "cp1251", "windows-1251"),
+        (RUSSIAN * 5, "koi8-r", "koi8-r"),
+        (JAPANESE * 8, "cp932", "shift_jis"),
+        (JAPANESE * 8, "euc-jp", "euc-jp"),
+        (KOREAN * 8, "cp949", "euc-kr"),
+        (CHINESE * 8, "big5", "big5"),
+    ],
+)
+def test_detection(text: str, codec: str, name: str) -> None:
+    page = f"<html><body><p>{text}</p></body></html>"
+    assert charset.decode(page.encode(codec), "") == (page, name)
+
+
+def test_what_nobody_can_detect_is_windows_1252() -> None:
+    assert charset.decode(b"caf\xe9", "") == ("café", "windows-1252")
+
+
+def test_undecodable_bytes_are_replaced() -> None:
+    assert charset.decode(b"a\xffb", "utf-8") == ("a\ufffdb", "utf-8")
+    assert charset.decode(b"a\x81b", "windows-1252") == ("a\ufffdb", "windows-1252")
+    assert charset.decode(b"a\x00\xd8", "utf-16") == ("a\ufffd", "utf-16le")
+
+
+def test_detection_reads_a_sample_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(charset, "_guessed", lambda sample: seen.append(len(sample)) or "koi8-r")
+    assert charset.encoding_of(b"a" * 5_000_000 + b"\xff" * 5_000_000, "") == "koi8-r"
+    assert seen == [charset._SAMPLE_BYTES]
+
+
+@given(st.binary(max_size=200) | st.from_regex(rb"<meta [a-z\-=\"' ;/>]{0,60}"), st.text(max_size=20))
+@example(b"<meta charset='", "")
+@example(b"<!--", "")
+@example(b"<meta http-equiv=content-type content=charset=", "\x00")
+def test_never_an_exception(body: bytes, label: str) -> None:
+    text, name = charset.decode(body, label)
+    assert charset.encoding_for(name) == name
+    text.encode()  # no lone surrogates: what follows works in UTF-8

@@ -1,0 +1,173 @@
+"""Links: which references count, against what they resolve, and BeautifulSoup as the independent truth."""
+
+import random
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from client import links
+from common.urls import resolve
+
+BASE = "http://example.org/dir/page.html"
+
+
+def _extract(html: str, embedded: bool = False) -> list[tuple[str, str]]:
+    return links.extract(LexborHTMLParser(html), BASE, embedded)
+
+
+def _addresses(html: str, embedded: bool = False) -> list[str]:
+    return [address.removeprefix("http://example.org") for address, _ in _extract(html, embedded)]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<a href=x>", ["/dir/x"]),
+        ("<a name=x>", []),
+        ("<a href>", []),
+        ("<a href=''>", []),
+        ("<a href='#top'>", []),
+        ("<a href='x#a'><a href='x#b'>", ["/dir/x"]),
+        ("<a href=' /x\n'>", ["/x"]),
+        ("<a href='/a?b=1&amp;c=2'>", ["/a?b=1&c=2"]),
+        ("<A HREF=/x>", ["/x"]),
+        ("<map><area href=/x><area></map>", ["/x"]),
+        ("<iframe src=/x></iframe>", ["/x"]),
+        ("<frameset><frame src=/x><frame src=/y></frameset>", ["/x", "/y"]),
+        ("<link rel=canonical href=/x>", ["/x"]),
+        ("<link rel='NEXT foo' href=/x><link rel=prev href=/y>", ["/x", "/y"]),
+        ("<link rel=alternate href=/x><link rel=stylesheet href=/y><link href=/z>", []),
+        ("<img src=/x><script src=/y></script>", []),
+        ("<noscript><a href=/x></noscript>", ["/x"]),
+        ("<!-- <a href=/x> --><script>'<a href=/y>'</script><textarea><a href=/z></textarea>", []),
+        ("<svg><a href=/x></a></svg>", ["/x"]),
+        ("<a href=mailto:a@b.cz><a href=javascript:x><a href=ftp://x/><a href=data:,x>", []),
+        ("<a href='//other.org/x'>", ["http://other.org/x"]),
+        ("<a href='http://u:p@other.org/x'>", ["http://other.org/x"]),
+        (f"<a href='/{'a' * 10_000}'>", []),
+        ("<a href=/b><a href=/a><a href=/b>", ["/b", "/a"]),
+        ("<a href=a><a href=./a><a href=/dir/a>", ["/dir/a"]),
+    ],
+)
+def test_which_references_are_links(html: str, expected: list[str]) -> None:
+    assert _addresses(html) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("0;url=/x", ["/x"]),
+        ("5; URL = '/x y'", ["/x%20y"]),
+        ('0, "/x" trailing', ["/x"]),
+        ("0 /x", ["/x"]),
+        ("1.5;/x", ["/x"]),
+        ("; url=/x", ["/x"]),
+        ("30", []),
+        ("", []),
+        ("soon; url=/x", []),
+    ],
+)
+def test_meta_refresh(content: str, expected: list[str]) -> None:
+    content = content.replace('"', "&quot;")
+    assert _addresses(f'<meta http-equiv=Refresh content="{content}">') == expected
+
+
+@pytest.mark.parametrize(
+    ("bases", "expected"),
+    [
+        ("<base href=/other/>", "/other/x"),
+        ("<base target=_top><base href=sub/><base href=/later/>", "/dir/sub/x"),
+        ("<base href='http://b.org/'>", "http://b.org/x"),
+        ("<base href='javascript:x'>", "/dir/x"),
+        ("<base href='data:text/html,x'>", "/dir/x"),
+        ("<base href='http://['>", "/dir/x"),
+        ("<base href=''>", "/dir/x"),
+        (f"<base href='/{'a' * 3000}/'>", "/dir/x"),
+    ],
+)
+def test_base(bases: str, expected: str) -> None:
+    assert _addresses(f"{bases}<a href=x>") == [expected]
+
+
+def test_base_counts_for_links_before_it() -> None:
+    assert _addresses("<body><a href=x><base href=/other/>") == ["/other/x"]
+
+
+def test_embedded_documents_only_on_demand() -> None:
+    html = (
+        "<img src=1><video src=2><source src=3></video><audio src=4></audio><embed src=5><object data=6></object>"
+        "<link rel=stylesheet href=7><link rel='shortcut icon' href=8><script src=9></script><a href=10>"
+    )
+    assert _addresses(html) == ["/dir/10"]
+    assert sorted(_addresses(html, embedded=True)) == sorted(f"/dir/{number}" for number in range(1, 11))
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<a href=x>one</a>", "one"),
+        ("<a href=x> one\n\t two&nbsp;</a>", "one two"),
+        ("<a href=x><b>o</b>ne <i>two</i></a>", "one two"),
+        ("<a href=x><img src=y></a><a href=x></a><a href=x>second</a><a href=x>third</a>", "second"),
+        ("<a href=x#a></a><a href=./x>later</a>", "later"),
+        ("<a href=x>" + "word " * 1000, ("word " * 100).strip()),
+        ("<a href=x>" + "<i>a</i>" * 1000, "a" * 99),
+        ("<iframe src=x>not a text</iframe>", ""),
+    ],
+)
+def test_anchor_text(html: str, text: str) -> None:
+    assert _extract(html) == [("http://example.org/dir/x", text)]
+
+
+def test_the_number_of_links_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "MAX_LINKS", 10)
+    assert _addresses("".join(f"<a href={number}>" for number in range(100))) == [f"/dir/{n}" for n in range(10)]
+
+
+@given(st.lists(st.text(max_size=20), max_size=5))
+def test_any_text_in_a_reference_gives_crawlable_addresses_or_none(references: list[str]) -> None:
+    escaped = [reference.replace("&", "&amp;").replace('"', "&quot;") for reference in references]
+    html = "".join(f'<a href="{reference}">' for reference in escaped)
+    for address, _ in links.extract(LexborHTMLParser(html.encode("utf-8", "replace")), BASE):
+        assert resolve(address) == address
+
+
+_WORDS = ["one", "two &amp; three", "čtyři", "<b>five</b>", "<i>six <u>seven</u></i>", "  eight\n", ""]
+_REFERENCES = "a.html ../b/ /c?d=1&amp;e=2 //other.org/f http://example.com:8080/g#h #i mailto:j@k.cz ?l".split()
+_BLOCKS = ["<p>{}</p>", "<div><ul><li>{}</ul></div>", "<table><tr><td>{}</table>", "<pre>{}</pre>", "{}<br>"]
+
+
+def _random_page(seed: int) -> str:
+    """A page with links in all kinds of places, well-formed enough for a simple parser to agree on it."""
+    choose = random.Random(seed)
+    blocks = []
+    for number in range(choose.randrange(5, 60)):
+        reference = choose.choice(_REFERENCES).replace("a.html", f"a{number % 17}.html")
+        anchor = f'<a class=x href="{reference}">{choose.choice(_WORDS)}</a>'
+        blocks.append(choose.choice(_BLOCKS).format(f"text {anchor} {choose.choice(_WORDS)}"))
+    base = choose.choice(["", '<base href="/base/x/">', '<base href="https://base.example/">'])
+    return f"<!DOCTYPE html><html><head>{base}<title>Page {seed}</title></head><body>{''.join(blocks)}</body></html>"
+
+
+def _truth(html: str) -> dict[str, str]:
+    """The same question to BeautifulSoup, in the plainest way."""
+    soup = BeautifulSoup(html, "html.parser")
+    base = soup.find("base", href=True)
+    base_url = resolve(str(base["href"]), BASE) if base else BASE
+    found: dict[str, str] = {}
+    for anchor in soup.find_all("a", href=True):
+        address = resolve(str(anchor["href"]), base_url)
+        if address and not str(anchor["href"]).startswith("#"):
+            found[address] = found.get(address) or " ".join(anchor.get_text().split())
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_beautiful_soup_finds_the_same(seed: int) -> None:
+    html = _random_page(seed)
+    found = _extract(html)
+    assert dict(found) == _truth(html)
+    assert len(found) == len(dict(found)) > 0
