@@ -4,7 +4,7 @@ So the schedule can put the host's delay between any two requests. Parses nothin
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from client.fields import HTML_TYPES, charset, looks_like_html, media_type, retry_after_seconds
@@ -129,11 +129,10 @@ class Fetcher:
         if not kind and looks_like_html(response.body):
             kind = "text/html"
         if not visit.settings.document_save and kind not in HTML_TYPES:
-            return self._result(visit, response, Outcome.UNWANTED, kind or "no content type", content_type=kind)
-        return self._result(
-            visit,
-            response,
-            Outcome.STORED,
+            unwanted = self._result(visit, response, Outcome.UNWANTED, kind or "no content type")
+            return replace(unwanted, content_type=kind)
+        return replace(
+            self._result(visit, response, Outcome.STORED),
             content_type=kind,
             charset=clean_text(charset(value)),
             etag=_kept(response.headers.get("ETag"), _MAX_ETAG),
@@ -153,7 +152,7 @@ class Fetcher:
             return self._bad_redirect(visit, response, f"more than {visit.settings.max_redirects} redirects")
         drop_index = visit.settings.drop_index_names
         if identity(target, drop_index) != identity(visit.url, drop_index):
-            return self._result(visit, response, Outcome.REDIRECTED, redirect_url=target)
+            return replace(self._result(visit, response, Outcome.REDIRECTED), redirect_url=target)
         if target == visit.url or target in visit.seen:
             return self._bad_redirect(visit, response, "redirects in a circle")
         visit.seen.append(visit.url)
@@ -166,9 +165,7 @@ class Fetcher:
     def _wait(self, response: Response) -> float | None:
         return retry_after_seconds(response.headers.get("Retry-After"), self._clock.now())
 
-    def _result(
-        self, visit: Visit, response: Response, outcome: Outcome, detail: str = "", **more: str | bytes
-    ) -> FetchResult:
+    def _result(self, visit: Visit, response: Response, outcome: Outcome, detail: str = "") -> FetchResult:
         return FetchResult(
             visit.task,
             outcome,
@@ -179,7 +176,6 @@ class Fetcher:
             fetched_at=self._clock.now(),
             address=response.address,
             retry_after_seconds=(self._wait(response) or 0.0) if response.status >= 400 else 0.0,
-            **more,  # type: ignore[arg-type]
         )
 
     def _failure(self, visit: Visit, error: TransportError) -> FetchResult:

@@ -3,6 +3,8 @@
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from client.robots import Robots, Verdict
 from client.rules import MAX_BYTES, Rules
@@ -370,3 +372,21 @@ def test_one_of_many_threads_gets_the_claim() -> None:
     for thread in threads:
         thread.join()
     assert claims == [f"{HOST}/robots.txt"]
+
+
+LINES = st.sampled_from([b"User-agent: *\n", b"Disallow: /", b"Allow: ", b"\r", b"$", b"*", b"%", b"%E9", b"?", b"#"])
+PATHS = st.text("/abc%2fE9$*?&=.~\\'\"", max_size=30)
+
+
+@given(st.lists(LINES | st.binary(max_size=8)).map(b"".join), PATHS)
+def test_nothing_in_a_file_or_a_path_is_an_error(content: bytes, path: str) -> None:
+    rules = Rules(content, "pavouk")
+    assert rules.allows(f"{HOST}/{path}") in (True, False)
+
+
+@given(PATHS)
+def test_a_path_disallows_itself_and_what_it_begins(path: str) -> None:
+    pattern = "/" + path.replace("*", "%2A").rstrip("$%")
+    rules = Rules(f"User-agent: *\nDisallow: {pattern}".encode(), "pavouk")
+    assert not rules.allows(f"{HOST}{pattern}")
+    assert not rules.allows(f"{HOST}{pattern}/x")

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from client.transport import Headers, Limits, Transport, TransportError
+from client.transport import Headers, Limits, Transport, TransportError, _local_ipv4_names
 from common.wire import Outcome
 from tests.unit.canned import Canned, Reply, broken_off, dribble, endless, hang, reply, serving
 
@@ -206,6 +206,21 @@ def test_ipv6(transport: Transport) -> None:
         url = f"http://[::1]:{listener.getsockname()[1]}/"
         assert failure(transport, url, private=False).outcome == Outcome.FORBIDDEN_ADDRESS
         assert failure(transport, url).outcome == Outcome.REFUSED
+
+
+def test_names_of_the_hosts_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """AAAA is not asked for names that are known with IPv4 only; IPv6 keeps working for others."""
+    hosts = tmp_path / "hosts"
+    hosts.write_bytes(b"127.0.0.1 Four both # x\n\n::1 both six\n# 1.2.3.4 none\n\xff\n")
+    monkeypatch.setattr("client.transport._HOSTS_FILE", hosts)
+    _local_ipv4_names.cache_clear()
+    try:
+        assert _local_ipv4_names() == {"four"}
+        monkeypatch.setattr("client.transport._HOSTS_FILE", tmp_path / "missing")
+        _local_ipv4_names.cache_clear()
+        assert _local_ipv4_names() == frozenset()
+    finally:
+        _local_ipv4_names.cache_clear()
 
 
 def test_unwanted_body_is_left_off(canned: Canned, transport: Transport) -> None:
