@@ -1,0 +1,60 @@
+"""README, manual, --help and code tell the same story."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from common import wire
+from common.wire import Outcome
+from server.frontier.records import State
+from server.frontier.retries import CONSEQUENCES
+from tests.manual_tables import configuration_tables
+
+ROOT = Path(__file__).resolve().parents[2]
+MANUAL = ROOT / "manual"
+PAGES = sorted([ROOT / "README.md", *MANUAL.glob("*.md")])
+
+
+def test_every_key_is_in_the_manual() -> None:
+    assert (MANUAL / "configuration.md").read_text().endswith(configuration_tables())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_of_the_manual_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [page.name for page in MANUAL.glob("*.md") if f"manual/{page.name}" not in readme] == []
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_outcomes_and_what_follows(outcome: Outcome) -> None:
+    row = re.search(rf"^\| `{outcome}` \| .* \| (.*) \|$", (MANUAL / "commands.md").read_text(), re.MULTILINE)
+    assert row is not None, f"{outcome} is not in the table of outcomes"
+    consequence = CONSEQUENCES[outcome]
+    expected = {State.DONE: "done", State.EXCLUDED: "excluded", State.FAILED: "failed"}[consequence.state]
+    if consequence.waits:
+        expected = f"tried {len(consequence.waits) + 1} times"
+    assert row[1].startswith(expected)
+
+
+@pytest.mark.parametrize("kind", [wire.UrlTask, wire.UrlResult, wire.FoundUrl])
+def test_tables_of_the_contract(kind: type) -> None:
+    names = [field.name for field in fields(kind)]
+    rows = re.findall(r"^\| `\w+`.* \| (.*) \|$", (MANUAL / "soap.md").read_text(), re.MULTILINE)
+    told = [[cell.split()[0] for cell in row.split(", ")] for row in rows]
+    assert names in told
+
+
+def test_every_operation_is_in_the_manual() -> None:
+    soap = (ROOT / "server" / "urlserver" / "soap.py").read_text()
+    operations = re.findall(r"^        def (\w+)\($|^        def (\w+)\(ctx", soap, re.MULTILINE)
+    names = {first or second for first, second in operations}
+    assert {"getJob", "sendAllData", "cExit", "renewJob"} <= names
+    manual = (MANUAL / "soap.md").read_text()
+    assert [name for name in names if f"| `{name}` |" not in manual] == []
