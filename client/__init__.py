@@ -2,12 +2,13 @@
 
     coordinator  asks the URL server for a job (SOAP) and sends reports
     schedule     hands out the URL whose host may be asked next
-    fetcher      one request of one URL: robots, redirects, limits (download threads; transport, robots below it)
-    miner        decodes and mines what came back (datamine threads; links, charset below it)
+    fetcher      one request of one URL: robots, redirects, limits (below it: robots with rules, transport with
+                 answer, encoding and addresses, fields)
+    miner        decodes and mines what came back (below it: charset, links, text)
     bundler      collects pages by domain, writes bundles and the report that belongs to them into the spool
-    uploader     sends bundles by FTP
+    delivery     parcels of the spool to the servers (uploader sends bundles by FTP; patience waits for servers)
     pipeline     the threads and bounded queues between all of these
-    main         the daemon and its command line
+    main         the command line (daemonize: pid file and daemon)
 
 Stages are plain functions and objects; only the pipeline owns threads. Each stage turns one value into the next:
 Job -> FetchResult -> MinedPage -> Bundle -> Report. A failure travels as an Outcome, never as an exception.
