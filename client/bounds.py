@@ -7,6 +7,7 @@ interrupted, so what exceeds the limits is cut off before. Honest pages stay far
 
 import re
 from collections import defaultdict
+from itertools import islice
 
 MAX_BYTES = 8_000_000
 MAX_TAGS = 300_000  # start and end tags; about 200 bytes each in the parsed page
@@ -19,6 +20,7 @@ _WINDOW = 4096
 _CHUNKS = 64
 _FEW_TAGS = 1_500  # so few can not do harm, however they are arranged
 _MANY_TAGS = 20_000
+_SEPARATORS = (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'")
 
 _TOKEN = re.compile(rb"<(?:(!--)|(/?)([a-zA-Z][a-zA-Z0-9]*))")
 _ATTRIBUTE = re.compile(rb"""[^\s/>=]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*))?""")
@@ -34,16 +36,15 @@ _SHORT = frozenset(
 def parsable(html: bytes) -> bytes:
     """`html`, or the part of it before it becomes too much for the parser."""
     html = html[:MAX_BYTES]
-    html = html[: _end_by_attributes(html)]
-    return html[: _end_by_tags(html)] if _suspicious(html) else html
+    return html[: _end(html)] if _suspicious(html) else html
 
 
 def _suspicious(html: bytes) -> bool:
     """Whether tags may pile up: judged by counting, which is a hundred times cheaper than looking at each tag."""
     tags = html.count(b"<")
-    if tags <= _FEW_TAGS:
-        return False
-    return tags > _MANY_TAGS or tags * _open_at_once(html) > MAX_COPIES
+    if tags > _MANY_TAGS or _may_have_a_large_tag(html):
+        return True
+    return tags > _FEW_TAGS and tags * _open_at_once(html) > MAX_COPIES
 
 
 def _open_at_once(html: bytes) -> int:
@@ -57,23 +58,27 @@ def _open_at_once(html: bytes) -> int:
     return most
 
 
-def _end_by_attributes(html: bytes) -> int | None:
-    """Where a tag with too many attributes begins. A tag that large fills a window without any >."""
-    for start in range(0, len(html), _WINDOW):
-        end = start + _WINDOW
-        if html.find(b">", start, end) < 0:
-            tag = html.rfind(b"<", max(0, start - _WINDOW), end)
-            if tag >= 0 and _attributes(html, tag) > MAX_ATTRIBUTES:
-                return tag
-    return None
+def _may_have_a_large_tag(html: bytes) -> bool:
+    """A tag with very many attributes fills a window without any >."""
+    position = 0
+    while position < len(html):
+        end = html.find(b">", position, position + _WINDOW)
+        if end < 0:
+            start = html.rfind(b">", max(0, position - _WINDOW), position) + 1
+            end = _next(html, b">", position)
+            if sum(html.count(separator, start, end) for separator in _SEPARATORS) > MAX_ATTRIBUTES:
+                return True
+            position = end
+        position += _WINDOW
+    return False
 
 
-def _attributes(html: bytes, tag: int) -> int:
-    end = html.find(b">", tag)
-    return sum(1 for _ in _ATTRIBUTE.finditer(html, tag, end if end > 0 else len(html)))
+def _next(html: bytes, mark: bytes, position: int) -> int:
+    found = html.find(mark, position)
+    return found if found >= 0 else len(html)
 
 
-def _end_by_tags(html: bytes) -> int | None:
+def _end(html: bytes) -> int | None:
     """Where the page exceeds a limit: follows what is open, roughly as the parser does."""
     piles = _Piles()
     position = 0
@@ -82,16 +87,27 @@ def _end_by_tags(html: bytes) -> int | None:
         comment, closing, raw_name = token.groups()
         name = (raw_name or b"").lower()
         if comment:
-            end = html.find(b"-->", position)
-            position = end if end > 0 else len(html)
+            position = _next(html, b"-->", position)
         elif closing:
             piles.close(name)
-        elif piles.open(name):
-            return token.start()
-        elif name in _RAW_END:
-            raw_end = _RAW_END[name].search(html, position)
-            position = raw_end.start() if raw_end else len(html)
+        else:
+            end = _next(html, b">", position)
+            if piles.open(name) or (end - position > _WINDOW and _attributes(html, position, end) > MAX_ATTRIBUTES):
+                return token.start()
+            position = _raw_end(html, name, end)
     return None
+
+
+def _attributes(html: bytes, start: int, end: int) -> int:
+    return sum(1 for _ in islice(_ATTRIBUTE.finditer(html, start, end), MAX_ATTRIBUTES + 1))
+
+
+def _raw_end(html: bytes, name: bytes, position: int) -> int:
+    """Where markup goes on after the start tag that ends at `position`: what is in a script is not markup."""
+    if name not in _RAW_END:
+        return position
+    end = _RAW_END[name].search(html, position)
+    return end.start() if end else len(html)
 
 
 class _Piles:

@@ -1,7 +1,8 @@
 """The addresses a page links to, with the text of each link. Reads a parsed page, fetches nothing.
 
 Followed: a, area, frame, iframe, meta refresh, and link with rel canonical, next or prev; with `embedded`
-also what a page shows or runs. References that are only a fragment stay inside the page and are no links.
+also what a page shows or runs. References that are empty or only a fragment stay inside the
+page and are no links.
 """
 
 import re

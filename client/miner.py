@@ -77,6 +77,7 @@ _EXTENSIONS = {
     "video/webm": "webm",
 }
 _NOTHING = PageText()
+_HTML_EXTENSIONS = frozenset(["html", "htm", "xhtml"])
 _PATH_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})\Z")
 
 # The WHATWG's signs of HTML, for answers that do not give a type.
@@ -186,4 +187,5 @@ def _data_name(result: FetchResult) -> str:
 
 def _extension_of(address: str) -> str:
     match = _PATH_EXTENSION.search(urls.path_of(address).partition("?")[0])
-    return match[1].lower() if match else "bin"
+    extension = match[1].lower() if match else "bin"
+    return "bin" if extension in _HTML_EXTENSIONS else extension  # data.html is what is HTML, whatever it is called
