@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from client import links
+from client import links, text
 from common.urls import resolve
+from tests.web.nginx import python_docs
 
 BASE = "http://example.org/dir/page.html"
 
@@ -136,7 +137,8 @@ def test_any_text_in_a_reference_gives_crawlable_addresses_or_none(references: l
 
 
 _WORDS = ["one", "two &amp; three", "čtyři", "<b>five</b>", "<i>six <u>seven</u></i>", "  eight\n", ""]
-_REFERENCES = "a.html ../b/ /c?d=1&amp;e=2 //other.org/f http://example.com:8080/g#h #i mailto:j@k.cz ?l".split()
+_PLACES = ["a.html", "../b/", "/c?d=1&amp;e=2", "//other.org/f", "http://example.com:8080/g#h"]
+_REFERENCES = [*_PLACES, "#i", "mailto:j@k.cz", "?l"]
 _BLOCKS = ["<p>{}</p>", "<div><ul><li>{}</ul></div>", "<table><tr><td>{}</table>", "<pre>{}</pre>", "{}<br>"]
 
 
@@ -152,15 +154,14 @@ def _random_page(seed: int) -> str:
     return f"<!DOCTYPE html><html><head>{base}<title>Page {seed}</title></head><body>{''.join(blocks)}</body></html>"
 
 
-def _truth(html: str) -> dict[str, str]:
+def _truth(soup: BeautifulSoup) -> dict[str, str]:
     """The same question to BeautifulSoup, in the plainest way."""
-    soup = BeautifulSoup(html, "html.parser")
     base = soup.find("base", href=True)
     base_url = resolve(str(base["href"]), BASE) if base else BASE
     found: dict[str, str] = {}
     for anchor in soup.find_all("a", href=True):
         address = resolve(str(anchor["href"]), base_url)
-        if address and not str(anchor["href"]).startswith("#"):
+        if address and str(anchor["href"]).partition("#")[0]:
             found[address] = found.get(address) or " ".join(anchor.get_text().split())
     return found
 
@@ -169,5 +170,19 @@ def _truth(html: str) -> dict[str, str]:
 def test_beautiful_soup_finds_the_same(seed: int) -> None:
     html = _random_page(seed)
     found = _extract(html)
-    assert dict(found) == _truth(html)
+    assert dict(found) == _truth(BeautifulSoup(html, "html.parser"))
     assert len(found) == len(dict(found)) > 0
+
+
+@pytest.mark.skipif(python_docs() is None, reason="no documentation set on this machine")
+def test_beautiful_soup_finds_the_same_in_real_pages() -> None:
+    folder = python_docs()
+    assert folder is not None
+    for path in sorted(folder.glob("library/*.html"))[::25]:
+        html = path.read_text(encoding="utf-8")
+        soup = BeautifulSoup(html, "html.parser")
+        page = LexborHTMLParser(html)
+        anchors = {address: anchor for address, anchor in _extract(html) if anchor}
+        assert anchors == {address: anchor for address, anchor in _truth(soup).items() if anchor}
+        assert soup.title is not None
+        assert text.title(page) == " ".join(soup.title.get_text().split())

@@ -1,0 +1,269 @@
+"""Mining: what becomes of each kind of answer, and pages that try to hurt."""
+
+import hashlib
+import random
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from client import bounds, miner
+from client.results import FetchResult
+from common import urls
+from common.wire import JobSettings, Outcome, UrlTask
+
+SETTINGS = JobSettings(
+    ftp_host="",
+    ftp_port=1,
+    ftp_user="",
+    ftp_password="",
+    ftp_tls=False,
+    agent_name="test",
+    contact="",
+    robots_control=True,
+    page_parse=True,
+    document_save=True,
+    drop_index_names=True,
+    bundle_format="tar.bz2",
+    max_body_bytes=20_000_000,
+    max_header_bytes=10_000,
+    max_redirects=10,
+    connect_timeout_seconds=1,
+    idle_timeout_seconds=1,
+    fetch_timeout_seconds=1,
+    max_crawl_delay_seconds=1,
+    report_seconds=1,
+)
+URL = "http://example.org/dir/index.html"
+HTML = (
+    "<!doctype html><title>A &lt;title&gt;</title>"
+    "<meta name=description content=About><meta name=keywords content='a, b'>"
+    "<p>Žluťoučký <a href=x>kůň</a></p><a href='/y?a=1&amp;b=2'>&lt;y&gt;</a><img src=z>"
+)
+
+
+def _fetched(body: bytes, content_type: str = "text/html", **more: object) -> FetchResult:
+    result = FetchResult(
+        UrlTask(URL), Outcome.STORED, status=200, final_url=URL, content_type=content_type, body=body, fetched_at=1.7e9
+    )
+    return replace(result, **more)
+
+
+def _xml(xml: bytes) -> etree._Element:
+    return etree.fromstring(xml)
+
+
+def test_a_page_is_mined() -> None:
+    page = miner.mine(_fetched(HTML.encode(), etag='"e"', last_modified="then", server_date="now"), SETTINGS)
+    assert (page.outcome, page.status, page.detail, page.data_name) == (Outcome.STORED, 200, "", "data.html")
+    assert page.body == HTML.encode()
+    assert list(page.links) == ["http://example.org/dir/x", "http://example.org/y?a=1&b=2"]
+    root = _xml(page.xml)
+    assert [(link.get("url"), link.text) for link in root.iterfind("links/link")] == [
+        ("http://example.org/dir/x", "kůň"),
+        ("http://example.org/y?a=1&b=2", "<y>"),
+    ]
+    assert [root.findtext(f"data/{tag}") for tag in ("description", "keywords", "text")] == [
+        "About",
+        "a, b",
+        "Žluťoučký kůň <y>",
+    ]
+
+
+def test_the_metadata_of_a_page() -> None:
+    meta = miner.mine(_fetched(HTML.encode(), final_url="http://example.org/dir/", etag="e"), SETTINGS).meta
+    assert meta is not None
+    assert meta.url == "http://example.org/dir/"
+    assert meta.original_url == URL
+    assert meta.final_url == "http://example.org/dir/"
+    assert meta.title == "A <title>"
+    assert (meta.crawl_time, meta.status, meta.content_type, meta.encoding) == (1.7e9, 200, "text/html", "utf-8")
+    assert meta.sha1 == hashlib.sha1(HTML.encode()).hexdigest()
+    assert meta.digest == urls.digest("http://example.org/dir/").hex()
+
+
+def test_index_names_are_kept_when_the_job_says_so() -> None:
+    meta = miner.mine(_fetched(b"x"), replace(SETTINGS, drop_index_names=False)).meta
+    assert meta is not None
+    assert meta.url == URL
+
+
+def test_links_are_relative_to_the_address_that_answered() -> None:
+    page = miner.mine(_fetched(b"<a href=x>", final_url="https://www.example.org/other/"), SETTINGS)
+    assert page.links == ["https://www.example.org/other/x"]
+
+
+def test_without_page_parse_only_title_and_links() -> None:
+    page = miner.mine(_fetched(HTML.encode()), replace(SETTINGS, page_parse=False))
+    assert len(page.links) == 2
+    assert page.meta is not None
+    assert page.meta.title == "A <title>"
+    assert len(_xml(page.xml).find("data")) == 0
+
+
+@pytest.mark.parametrize(("codec", "charset"), [("iso-8859-2", "latin2"), ("utf-16", ""), ("utf-8-sig", "koi8-r")])
+def test_other_encodings(codec: str, charset: str) -> None:
+    page = miner.mine(_fetched(HTML.encode(codec, "replace"), charset=charset), SETTINGS)
+    assert _xml(page.xml).findtext("data/text") == "Žluťoučký kůň <y>"
+    assert page.meta is not None
+    assert page.meta.title == "A <title>"
+
+
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.STORED])
+def test_other_outcomes_pass_through(outcome: Outcome) -> None:
+    target = "http://example.org/target"
+    result = _fetched(b"ignored", outcome=outcome, detail="why", status=301, redirect_url=target)
+    page = miner.mine(result, SETTINGS)
+    assert (page.task, page.outcome, page.detail, page.status) == (result.task, outcome, "why", 301)
+    assert (page.meta, page.body, page.xml, page.data_name) == (None, b"", b"", "")
+    assert list(page.links) == ([target] if outcome is Outcome.REDIRECTED else [])
+
+
+@pytest.mark.parametrize(
+    ("content_type", "url", "name"),
+    [
+        ("application/pdf", "http://a/x.html", "data.pdf"),
+        ("image/jpeg", "http://a/x", "data.jpg"),
+        ("text/plain", "http://a/x.html", "data.txt"),
+        ("application/octet-stream", "http://a/x.TAR", "data.tar"),
+        ("application/octet-stream", "http://a/x.tar.gz?a=b.c", "data.gz"),
+        ("application/octet-stream", "http://a/x.verylongname", "data.bin"),
+        ("application/octet-stream", "http://a/x.%2f", "data.bin"),
+        ("application/octet-stream", "http://a.cz/", "data.bin"),
+        ("application/octet-stream", "http://a.cz/x.HTM", "data.bin"),
+        ("", "http://a/x.png", "data.png"),
+        ("text/xml", "http://a/x", "data.source.xml"),
+        ("application/octet-stream", "http://a/x.xml", "data.source.xml"),
+        ("application/rss+xml", "http://a/x.xml", "data.rss"),
+    ],
+)
+def test_documents_keep_their_extension(content_type: str, url: str, name: str) -> None:
+    result = _fetched(b"<a href=x>\x00", content_type, task=UrlTask(url), final_url=url)
+    if not content_type:
+        result = replace(result, body=b"\x89PNG")
+    page = miner.mine(result, SETTINGS)
+    assert (page.outcome, page.data_name, list(page.links)) == (Outcome.STORED, name, [])
+    assert page.body == result.body
+    assert page.meta is not None
+    assert (page.meta.title, page.meta.encoding) == ("", "")
+
+
+def test_documents_are_unwanted_when_the_job_says_so() -> None:
+    page = miner.mine(_fetched(b"%PDF", "application/pdf"), replace(SETTINGS, document_save=False))
+    assert (page.outcome, page.meta, page.body) == (Outcome.UNWANTED, None, b"")
+    assert miner.mine(_fetched(b"x"), replace(SETTINGS, document_save=False)).outcome is Outcome.STORED
+
+
+@pytest.mark.parametrize(
+    ("body", "is_html"),
+    [
+        (b"<!DOCTYPE html><p>", True),
+        (b"\xef\xbb\xbf \n<HTML lang=cs>", True),
+        (b"<!-- comment --><p>", True),
+        (b"<?xml version='1.0'?>\n<html xmlns='x'>", True),
+        (b"<?xml version='1.0'?><rss>", False),
+        (b"<base64>", False),
+        (b"plain text <html>", False),
+        (b"", False),
+        (b"%PDF-1.7", False),
+    ],
+)
+def test_without_a_type_the_body_is_looked_at(body: bytes, is_html: bool) -> None:
+    assert (miner.mine(_fetched(body, ""), SETTINGS).data_name == "data.html") == is_html
+
+
+def test_xhtml_is_mined() -> None:
+    page = miner.mine(_fetched(b"<html xmlns='x'><a href='x'/></html>", "application/xhtml+xml"), SETTINGS)
+    assert (page.data_name, list(page.links)) == ("data.html", ["http://example.org/dir/x"])
+
+
+def test_a_page_that_cannot_be_mined_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the parser broke")
+
+    monkeypatch.setattr(miner.links, "extract", broken)
+    page = miner.mine(_fetched(HTML.encode()), SETTINGS)
+    assert (page.outcome, page.body, list(page.links)) == (Outcome.STORED, HTML.encode(), [])
+    assert page.detail == "not mined: RuntimeError: the parser broke"
+    assert _xml(page.xml).findtext("meta/sha1") == hashlib.sha1(HTML.encode()).hexdigest()
+
+
+@given(st.binary(max_size=300), st.sampled_from(["text/html", "", "application/pdf"]), st.text(max_size=10))
+def test_any_bytes_can_be_mined(body: bytes, content_type: str, charset: str) -> None:
+    page = miner.mine(_fetched(body, content_type, charset=charset), SETTINGS)
+    assert page.outcome is Outcome.STORED
+    assert not page.detail
+    assert page.body == body
+    assert _xml(page.xml).tag == "page"
+
+
+HOSTILE = {
+    "nested tags": "b'<div>' * 100_000 + b'<a href=x>'",
+    "nested anchors": "b''.join(b'<object><a href=%d>' % n for n in range(100_000))",
+    "a million links": "b''.join(b'<a href=/%d>x</a>' % n for n in range(1_000_000))",
+    "one attribute": "b'<a href=\"' + b'x' * 10_000_000 + b'\">'",
+    "one text": "b'<a href=x>' + b'x ' * 5_000_000",
+    "attributes": "b'<a ' + b' '.join(b'a%d' % n for n in range(100_000)) + b'>'",
+    "formatting": "b''.join(b'<font size=%d><p>' % n for n in range(3_000))",
+    "templates": "b'<template>' * 100_000",
+    "options": "b'<select><button><selectedcontent></selectedcontent></button>' + b'<option selected>x' * 100_000",
+    "noscript": "b'<noscript>' * 100_000",
+    "titles": "b'<svg><title>x' * 100_000",
+    "junk": "random.Random(1).randbytes(5_000_000)",
+    "angle brackets": "b'<' * 5_000_000",
+    "tags in tags": "b'<a ' * 2_000_000",
+    "quotes": "b'<a b=\\'\"' * 1_000_000",
+    "empty attributes": "b'<a' + b' =' * 2_000_000",
+    "unclosed scripts": "b'<script>' * 500_000",
+    "comments": "b'<!--' * 1_000_000",
+}
+_CHILD = """
+import random, resource, sys, time
+from tests.unit.test_miner import SETTINGS, _fetched
+from client.miner import mine
+body = {body}
+before = resource.getrusage(resource.RUSAGE_SELF)
+page = mine(_fetched(body), SETTINGS)
+after = resource.getrusage(resource.RUSAGE_SELF)
+assert page.body == body
+assert not page.detail.startswith("not mined"), page.detail
+print(after.ru_utime - before.ru_utime, after.ru_maxrss - before.ru_maxrss)
+"""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pages_cost_little(name: str) -> None:
+    """In a process of its own, because a parser that recurses too deep takes the process with it."""
+    command = [sys.executable, "-c", _CHILD.format(body=HOSTILE[name])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    seconds, kilobytes = done.stdout.split()
+    assert float(seconds) < 5
+    assert int(kilobytes) < 200_000
+
+
+def test_a_page_that_was_cut_says_so() -> None:
+    page = miner.mine(_fetched(b"<a href=x>" + b"<div>" * 10_000), SETTINGS)
+    assert page.links == ["http://example.org/dir/x"]
+    assert page.detail == f"mined in part: the first {10 + 5 * (bounds.MAX_DEPTH - 1)} of 50010 bytes"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_beautiful_soup_sees_the_same_title_and_text(seed: int) -> None:
+    choose = random.Random(seed)
+    words = [choose.choice(["a", "<b>b</b>", "&amp;", "č", "<script>no</script>"]) for _ in range(choose.randrange(50))]
+    html = f"<html><head><title> t {seed} &eacute;\n</title></head><body><p>{' '.join(words)}</p></body></html>"
+    soup = BeautifulSoup(html, "html.parser")
+    for script in soup.find_all("script"):
+        script.decompose()
+    page = miner.mine(_fetched(html.encode()), SETTINGS)
+    assert page.meta is not None
+    assert soup.title is not None
+    assert soup.body is not None
+    assert page.meta.title == " ".join(soup.title.get_text().split())
+    assert (_xml(page.xml).findtext("data/text") or "") == " ".join(soup.body.get_text().split())

@@ -1,0 +1,67 @@
+"""What a reader sees of a page, and what the page says about itself."""
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from client import text
+
+
+def test_lexbor_numbers_texts_as_we_assume() -> None:
+    body = LexborHTMLParser("<body>text").body
+    assert body is not None
+    assert body.first_child is not None
+    assert body.first_child.tag_id == text._TEXT_ID
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>one<p>two", "one two"),
+        ("<p>H<sub>2</sub>O</p>", "H2O"),
+        ("<b>w</b>ord", "word"),
+        ("<ul><li>one<li>two</ul>three", "one two three"),
+        ("<div>one</div><span>two</span>", "one two"),
+        ("one<br>two<hr>three<img>four", "one two three four"),
+        ("<table><tr><td>a<td>b<tr><td>c</table>d", "a b c d"),
+        ("  one \n\t two&nbsp;three ", "one two three"),
+        ("a<script>x</script><style>y</style><noscript><p>z<b>!</b></p></noscript><template>t</template>b", "ab"),
+        ("a<iframe>x</iframe><!-- y -->b<title>z</title>c", "abc"),
+        ("<body><noscript>a<noscript>b</noscript></noscript>c", "c"),
+        ("<textarea>typed</textarea><select><option>a<option>b</select>", "typed a b"),
+        ("<frameset><frame></frameset>", ""),
+        ("", ""),
+        ("<head><title>not this</title></head>", ""),
+    ],
+)
+def test_visible_text(html: str, expected: str) -> None:
+    assert text.visible(LexborHTMLParser(html)) == expected
+
+
+def test_visible_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "MAX_TEXT_LENGTH", 20)
+    assert text.visible(LexborHTMLParser("<p>" + "word " * 100)) == "word word word word"
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<title> A \n title </title>", "A title"),
+        ("<title>a &amp; <b>b</b></title>", "a & <b>b</b>"),
+        ("<title></title><title>second</title>", ""),
+        ("<svg><title>drawing</title></svg>", ""),
+        ("<svg><title>drawing</title></svg><p><title>late</title>", "late"),
+        ("<body><title>in the body</title>", "in the body"),
+        ("<p>none", ""),
+        ("<title>" + "x" * 5000, "x" * text.MAX_TITLE_LENGTH),
+    ],
+)
+def test_title(html: str, expected: str) -> None:
+    assert text.title(LexborHTMLParser(html)) == expected
+
+
+def test_meta() -> None:
+    page = LexborHTMLParser(
+        "<meta name=Description content=' What\nit is '><meta name=description content=second>"
+        "<meta name=keywords><meta property=author content=x>"
+    )
+    assert text.meta(page, ("description", "keywords", "author")) == ["What it is", "", ""]
