@@ -25,6 +25,11 @@ _CANONICAL = re.compile(
     rf"https?://{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?/(?:{_PATH_CHAR}+/)*{_PATH_CHAR}*"
     rf"(?:\?{_PARAMETER}(?:&{_PARAMETER})*)?"
 )
+# Of these, those that `resolve` is known to leave alone: no port, no dot segments, no host that could be a number.
+_PLAIN = re.compile(
+    rf"https?://(?:{_LABEL}\.)*(?!..--)[a-z](?:[a-z0-9-]*[a-z0-9])?/(?:(?!\.){_PATH_CHAR}+/)*(?:(?!\.){_PATH_CHAR}+)?"
+    rf"(?:\?{_PARAMETER}(?:&{_PARAMETER})*)?"
+)
 _MAX_LABEL_LENGTH = 63
 _MAX_ORIGIN_LENGTH = len("https://") + 254 + len(":65535")  # a name in DNS has 253 characters, and perhaps a dot
 
@@ -46,6 +51,11 @@ def resolve(reference: str, base: str | None = None) -> str | None:
         return None
     # Browsers accept empty labels; DNS has none, and `..` must never become the name of a folder.
     return None if ".." in origin or "//." in origin else address
+
+
+def is_plain_address(url: str) -> bool:
+    """Whether `url` is certainly an address already: a quick yes, or no answer."""
+    return len(url) <= MAX_URL_LENGTH and _PLAIN.fullmatch(url) is not None and url.find("/", 8) <= _MAX_LABEL_LENGTH
 
 
 def _without_user(address: str) -> str:

@@ -1,21 +1,19 @@
 """A frontier under test: opens it, opens it again as after a crash, and audits every record of its store."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.clock import ManualClock
-from common.urls import host_of
 from common.wire import FoundUrl, HostFact, Outcome, Report, Totals, UrlResult
-from server.frontier.change import TOTALS_KEY
+from server.frontier.audit import audit
 from server.frontier.frontier import Frontier, Leased, Rules, Settled
-from server.frontier.records import Entry, HostRecord, Place, State, UrlState, unpack_placed, unpack_totals
+from server.frontier.records import State
 from server.frontier.rocks import RocksStore
-from server.frontier.store import Store, Table
+from server.frontier.store import Store
 from server.policy.scope import Policy
 
-STATES = ("queued", "leased", "done", "failed", "excluded")
+STATES = ("known", "queued", "leased", "done", "failed", "excluded")
 
 
 @dataclass
@@ -65,13 +63,14 @@ class Case:
         return self.report(client, leased.job, dict.fromkeys(urls_of(leased), outcome))
 
     def state(self, url: str) -> State | None:
-        found = self.frontier.state_of(url)
-        return found.state if found else None
+        return self.frontier.state_of(url)
 
     def audit(self) -> Totals:
         """The audited totals, which must also be those in memory."""
-        totals = audit(self.store)
-        seen = self.frontier.totals()
+        found = audit(self.store)
+        assert found.differences == []
+        assert self.frontier.unsound() == []
+        totals, seen = found.totals, self.frontier.totals()
         assert [getattr(seen, name) for name in STATES] == [getattr(totals, name) for name in STATES]
         assert (seen.stored, seen.sent, seen.size) == (totals.stored, totals.sent, totals.size)
         return totals
@@ -101,69 +100,3 @@ def pages(host: str, number: int) -> list[str]:
 
 def urls_of(leased: Leased) -> list[str]:
     return [task.url for task in leased.tasks]
-
-
-def audit(store: Store) -> Totals:
-    """Check that every URL has exactly the record of its state, that nothing else is there, and all counters."""
-    urls = {key: UrlState.unpacked(value) for key, value in store.scan(Table.URLS)}
-    hosts = {int.from_bytes(k, "big"): HostRecord.unpacked(k, v) for k, v in store.scan(Table.HOSTS)}
-    placed = [*_queued(store, urls), *_elsewhere(store, urls, Table.WAITING), *_elsewhere(store, urls, Table.LEASED)]
-    failed = {key for key, _ in store.scan(Table.FAILED)}
-    assert failed == {key for key, state in urls.items() if state.state is State.FAILED}
-    jobs = {int.from_bytes(key, "big") for key, _ in store.scan(Table.JOBS)}
-    assert jobs == {state.number for state in urls.values() if state.state is State.LEASED}
-    states = Counter(state.state for state in urls.values())
-    assert len(placed) == states[State.QUEUED] + states[State.WAITING] + states[State.LEASED]
-    _check_hosts(hosts, placed)
-    return _checked_totals(store, states, hosts, len(urls))
-
-
-_Placed = tuple[State, Place, Entry]
-
-
-def _queued(store: Store, urls: dict[bytes, UrlState]) -> Iterable[_Placed]:
-    for where, packed in store.scan(Table.QUEUE):
-        entry, place = Entry.unpacked(packed), Place.unpacked(where)
-        assert urls[entry.key].state is State.QUEUED
-        assert urls[entry.key].place == place
-        yield State.QUEUED, place, entry
-
-
-def _elsewhere(store: Store, urls: dict[bytes, UrlState], table: Table) -> Iterable[_Placed]:
-    expected = State.WAITING if table is Table.WAITING else State.LEASED
-    for where, packed in store.scan(table):
-        place, rest = unpack_placed(packed)
-        entry = Entry.unpacked(rest)
-        assert where[8:] == entry.key
-        assert urls[entry.key] == UrlState(expected, int.from_bytes(where[:8], "big"))
-        yield expected, place, entry
-
-
-def _check_hosts(hosts: dict[int, HostRecord], placed: Iterable[_Placed]) -> None:
-    counts: Counter[tuple[State, int]] = Counter()
-    for state, place, entry in placed:
-        record = hosts[place.host]
-        assert record.name == host_of(entry.url)
-        assert place.number < record.tail
-        assert state is not State.QUEUED or place.number >= record.head, "would never be found again"
-        counts[state, place.host] += 1
-    assert len({record.name for record in hosts.values()}) == len(hosts)
-    for host, record in hosts.items():
-        assert record.waiting == counts[State.WAITING, host]
-        assert record.queued == counts[State.QUEUED, host] + record.waiting
-        assert record.leased == counts[State.LEASED, host]
-
-
-def _checked_totals(
-    store: Store, states: Counter[State], hosts: dict[int, HostRecord], known: int
-) -> Totals:
-    packed = store.get(Table.META, TOTALS_KEY)
-    totals = unpack_totals(packed) if packed else Totals()
-    assert totals.known == known
-    assert totals.queued == states[State.QUEUED] + states[State.WAITING]
-    for state in (State.LEASED, State.DONE, State.FAILED, State.EXCLUDED):
-        assert getattr(totals, state.name.lower()) == states[state]
-    for name in STATES:
-        assert getattr(totals, name) == sum(getattr(record, name) for record in hosts.values()), name
-    assert totals.stored <= totals.done
-    return totals

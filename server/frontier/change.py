@@ -1,115 +1,129 @@
-"""One atomic move of many URLs: collects the writes and the new counters, touches memory only when all is written."""
+"""One atomic move of many URLs: collects the writes, the hosts it touches and the new totals.
 
+Memory is changed on the way; if the write fails, what was touched is read from the store again, which is right.
+"""
+
+import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
-from common.wire import Totals
+from common.wire import Outcome, Totals
+from server.frontier.hosts import Host, Hosts
 from server.frontier.records import (
     Entry,
-    HostRecord,
+    FailedRecord,
     Place,
     State,
     UrlState,
-    host_key,
-    job_key,
-    pack_placed,
-    pack_totals,
+    pack_ended,
+    pack_place,
+    pack_queued,
     waiting_key,
 )
-from server.frontier.store import Table, Write
+from server.frontier.store import Store, StoreError, Table, Write
 
 TOTALS_KEY = b"totals"
 
-_COUNTED_AS = {
-    State.QUEUED: "queued",
-    State.WAITING: "queued",
-    State.LEASED: "leased",
-    State.DONE: "done",
-    State.FAILED: "failed",
-    State.EXCLUDED: "excluded",
-}
-
 
 class Change:
-    """Used by one thread, within one verb of the frontier. `hosts` and `totals` are read by it, never altered."""
+    """Used by one thread, within one verb of the frontier."""
 
-    def __init__(self, hosts: Mapping[int, HostRecord], totals: Totals) -> None:
+    def __init__(self) -> None:
         self.writes: list[Write] = []
-        self.hosts: dict[int, HostRecord] = {}
-        self._old_hosts = hosts
-        self._totals = totals
-        self._deltas: Counter[str] = Counter()
+        self.hosts: dict[int, Host] = {}
+        self.counts: Counter[str] = Counter()
 
-    def host(self, host: int) -> HostRecord:
-        """The host as it will be after this change."""
-        return self.hosts[host] if host in self.hosts else self._old_hosts[host]
-
-    def put_host(self, record: HostRecord) -> None:
-        self.hosts[record.id] = record
-
-    def count(self, name: str, number: int = 1) -> None:
-        """Add to one of the totals that are not states."""
-        self._deltas[name] += number
-
-    def move(self, host: int, before: State | None, after: State) -> None:
-        """Count a URL of `host` in its new state."""
-        record = self.host(host)
-        counts = {_COUNTED_AS[after]: getattr(record, _COUNTED_AS[after]) + 1}
-        self._deltas[_COUNTED_AS[after]] += 1
-        if before is not None:
-            name = _COUNTED_AS[before]
-            counts[name] = counts.get(name, getattr(record, name)) - 1
-            self._deltas[name] -= 1
-        self.hosts[host] = replace(record, **counts)
-
-    def count_waiting(self, host: int, number: int) -> None:
-        record = self.host(host)
-        self.hosts[host] = replace(record, waiting=record.waiting + number)
-
-    def set_state(self, key: bytes, state: UrlState) -> None:
-        self.writes.append((Table.URLS, key, state.packed()))
-
-    def append(self, host: int, entry: Entry) -> None:
-        """Queue an entry behind all others of its host. The caller counts it."""
-        record = self.host(host)
-        self.enqueue(Place(host, record.tail), entry.key, entry.packed())
-        self.hosts[host] = replace(record, tail=record.tail + 1)
-
-    def put_back(self, place: Place, key: bytes, entry: bytes, job: int) -> None:
-        """Queue an entry where it stood before `job` took it; a late report of that job is recognised by it."""
-        record = self.host(place.host)
-        self.enqueue(place, key, entry, job)
-        self.hosts[place.host] = replace(record, head=min(record.head, place.number))
-
-    def enqueue(self, place: Place, key: bytes, entry: bytes, job: int = 0) -> None:
-        self.writes.append((Table.QUEUE, place.packed(), entry))
-        self.set_state(key, UrlState.queued(place, job))
-
-    def wait(self, due: float, place: Place, entry: Entry) -> None:
-        """Set an entry aside until `due`. The caller counts it."""
-        self.count_waiting(place.host, 1)
-        self.writes.append((Table.WAITING, waiting_key(due, entry.key), pack_placed(place, entry.packed())))
-        self.set_state(entry.key, UrlState(State.WAITING, int(due * 1000)))
-
-    def lease(self, job: int, place: Place, entry: bytes, key: bytes) -> None:
-        self.writes.append((Table.QUEUE, place.packed(), None))
-        self.writes.append((Table.LEASED, job_key(job) + key, pack_placed(place, entry)))
-        self.set_state(key, UrlState(State.LEASED, job))
-
-    def delete(self, table: Table, key: bytes) -> None:
-        self.writes.append((table, key, None))
+    def touch(self, host: Host) -> Host:
+        """Must be called before a host is changed."""
+        self.hosts[host.id] = host
+        return host
 
     def put(self, table: Table, key: bytes, value: bytes) -> None:
         self.writes.append((table, key, value))
 
-    @property
-    def totals(self) -> Totals:
-        """The totals as they will be after this change."""
-        new = {name: getattr(self._totals, name) + delta for name, delta in self._deltas.items()}
-        return replace(self._totals, **new)
+    def delete(self, table: Table, key: bytes) -> None:
+        self.writes.append((table, key, None))
 
-    def finished(self) -> list[Write]:
-        """All writes, with hosts and totals."""
-        hosts: list[Write] = [(Table.HOSTS, host_key(host), record.packed()) for host, record in self.hosts.items()]
-        return [*self.writes, *hosts, (Table.META, TOTALS_KEY, pack_totals(self.totals))]
+    def append(self, host: Host, key: bytes, entry: bytes) -> None:
+        """Queue an entry behind all others of its host. The caller counts it."""
+        number = host.tail
+        host.tail = number + 1
+        self.writes.append((Table.QUEUE, pack_place(host.id, number), entry))
+        self.writes.append((Table.URLS, key, pack_queued(host.id, number)))
+
+    def put_back(self, host: Host, number: int, entry: Entry, lost_by: int) -> None:
+        """Queue an entry where it stood before it was leased."""
+        place = Place(host.id, number)
+        self.writes.append((Table.QUEUE, place.packed(), entry.packed()))
+        self.writes.append((Table.URLS, entry.key, UrlState(State.QUEUED, place, lost_by).packed()))
+        host.head = min(host.head, number)
+        host.leased -= 1
+        host.queued += 1
+        self.counts["leased"] -= 1
+        self.counts["queued"] += 1
+
+    def wait(self, host: Host, number: int, entry: Entry, due: float) -> None:
+        """Set an entry aside until `due`. The caller counts it as queued."""
+        host.waiting += 1
+        place, milliseconds = Place(host.id, number), int(due * 1000)
+        self.writes.append((Table.WAITING, waiting_key(milliseconds, place), entry.packed()))
+        state = UrlState(State.WAITING, place, due=milliseconds)
+        self.writes.append((Table.URLS, entry.key, state.packed()))
+
+    def exclude(self, host: Host, key: bytes, rule: str) -> None:
+        """The caller takes it out of the state that it had."""
+        host.excluded += 1
+        self.counts["excluded"] += 1
+        state = UrlState(State.EXCLUDED, Place(host.id, 0), rule=rule)
+        self.writes.append((Table.URLS, key, state.packed()))
+
+    def finish(self, host: Host, key: bytes, outcome: Outcome, time: float) -> None:
+        """The caller takes it out of the state that it had."""
+        host.done += 1
+        self.counts["done"] += 1
+        if outcome is Outcome.STORED:
+            self.counts["stored"] += 1
+        self.writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, int(time))))
+
+    def fail(self, host: Host, key: bytes, record: FailedRecord) -> None:
+        """The caller takes it out of the state that it had."""
+        host.failed += 1
+        self.counts["failed"] += 1
+        self.writes.append((Table.URLS, key, pack_ended(State.FAILED, record.outcome, int(record.time))))
+        self.writes.append((Table.FAILED, key, record.packed()))
+
+
+class Books:
+    """The totals and the way to write a change: first the store, then memory counts as right."""
+
+    def __init__(self, store: Store, hosts: Hosts) -> None:
+        self._store = store
+        self._hosts = hosts
+        stored = store.get(Table.META, TOTALS_KEY)
+        self.totals = unpack_totals(stored) if stored else Totals()
+
+    def commit(self, change: Change) -> None:
+        """Write it all, or nothing; then memory is as before. A host that does not add up is a mistake of ours."""
+        totals = replace(
+            self.totals, **{name: getattr(self.totals, name) + delta for name, delta in change.counts.items()}
+        )
+        hosts = change.hosts.values()
+        try:
+            for host in hosts:
+                if not host.is_sound():
+                    raise AssertionError(f"the counters of {host.name} do not add up")
+            writes = [*change.writes, *self._hosts.writes(hosts), (Table.META, TOTALS_KEY, pack_totals(totals))]
+            self._store.write(writes)
+        except (StoreError, AssertionError):
+            self._hosts.restore(hosts)
+            raise
+        self.totals = totals
+        self._hosts.written(hosts)
+
+
+def pack_totals(totals: Totals) -> bytes:
+    return json.dumps([getattr(totals, field.name) for field in fields(Totals)]).encode()
+
+
+def unpack_totals(data: bytes) -> Totals:
+    return Totals(*json.loads(data))

@@ -1,17 +1,18 @@
-"""The leases that are out, in memory: per job how many URLs of which host are unfinished."""
+"""The leases that are out, in memory: which job has which URLs. Bounded by what clients can hold, not by the crawl."""
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
-from server.frontier.records import JobRecord
+from server.frontier.records import JobRecord, Task
 
 
-@dataclass(slots=True)
 class Lease:
     """A job that is out. Changed only by the frontier, under its lock."""
 
-    record: JobRecord
-    remaining: Counter[int] = field(default_factory=Counter)  # host -> unfinished URLs
+    __slots__ = ("record", "tasks")
+
+    def __init__(self, record: JobRecord, tasks: dict[str, Task]) -> None:
+        self.record = record
+        self.tasks = tasks  # unfinished ones, by address
 
     @property
     def job(self) -> int:
@@ -42,15 +43,20 @@ class Leases:
 
     def of_request(self, client: str, request: str) -> Lease | None:
         """The lease that answered this very request already, if it is still out."""
+        if not request:
+            return None
         leases = (lease for lease in self._by_job.values() if lease.client == client)
-        return next((lease for lease in leases if request and lease.record.request == request), None)
+        return next((lease for lease in leases if lease.record.request == request), None)
 
     def overdue(self, now: float) -> list[Lease]:
         return [lease for lease in self._by_job.values() if lease.record.deadline <= now]
 
-    def holds(self, client: str, host: int) -> bool:
-        """Whether the client has an unfinished URL of the host in any job."""
-        return any(lease.remaining[host] > 0 for lease in self._by_job.values() if lease.client == client)
+    def holder_of(self, url: str) -> Lease | None:
+        """Who has this URL."""
+        return next((lease for lease in self._by_job.values() if url in lease.tasks), None)
 
     def clients(self) -> set[str]:
         return {lease.client for lease in self._by_job.values()}
+
+    def __iter__(self) -> Iterator[Lease]:
+        return iter(list(self._by_job.values()))

@@ -1,25 +1,36 @@
-"""What the frontier's records look like on disk: fixed binary layouts, no pickle. Pure functions and values."""
+"""What the frontier's records look like on disk: fixed binary layouts, no pickle. Pure functions and values.
 
+The layouts are small on purpose: at a hundred million URLs each byte counts. A URL's text stands only where it is
+still needed, in the queue or in a job.
+"""
+
+import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+from typing import NamedTuple
 
-from common.wire import Outcome, Totals
+from common.wire import Outcome
 
 KEY_LENGTH = 16  # bytes of a URL's digest that tell URLs apart: 2^-64 for a clash among 2^32 URLs
 
-_ENTRY = Struct(">16sHBB")
-_STATE = Struct(">BQ")
+_ENTRY = Struct(">HBBB")
 _PLACE = Struct(">IQ")
-_HOST = Struct(">QQIIIIIIdd?")
-_OUTCOMES = tuple(Outcome)  # stored by position: append new outcomes at the end of the enumeration
+_QUEUED = Struct(">BIQ")
+_WAITING = Struct(">BQIQ")
+_ENDED = Struct(">BBI")
+_EXCLUDED = Struct(">BI")
+_TASK = Struct(">HIQ")
+_JOB_NUMBER = Struct(">Q")
+_OUTCOMES = tuple(Outcome)  # stored by position: new outcomes come at the end of the enumeration
 
 
 class State(IntEnum):
     """Where a URL is. Exactly one of these."""
 
-    QUEUED = 1
+    QUEUED = 1  # on disk also for a leased one: whether its place in the queue is empty tells them apart
     LEASED = 2
     DONE = 3
     FAILED = 4
@@ -27,29 +38,45 @@ class State(IntEnum):
     WAITING = 6  # queued, for a later try; counts as queued
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A URL that is to be crawled."""
 
-    key: bytes  # the first bytes of the identity's digest
     url: str  # the address found first
     depth: int
     hops: int
     tries: int
+    own_key: bytes = b""  # only if it does not follow from the address alone
+
+    @property
+    def key(self) -> bytes:
+        return self.own_key or key_of_identity(self.url)
 
     def packed(self) -> bytes:
-        numbers = min(self.depth, 65535), min(self.hops, 255), min(self.tries, 255)
-        return _ENTRY.pack(self.key, *numbers) + self.url.encode()
-
-    @classmethod
-    def unpacked(cls, data: bytes) -> "Entry":
-        key, depth, hops, tries = _ENTRY.unpack_from(data)
-        return cls(key, data[_ENTRY.size :].decode(), depth, hops, tries)
+        return pack_entry(self.url, self.depth, self.hops, self.tries, self.own_key)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an entry stands: in which host's queue, at which number."""
+def key_of_identity(identity: str) -> bytes:
+    """The key of a URL: the first bytes of its identity's digest (see common.urls.digest)."""
+    return hashlib.sha1(identity.encode(), usedforsecurity=False).digest()[:KEY_LENGTH]
+
+
+def pack_entry(url: str, depth: int, hops: int, tries: int, own_key: bytes) -> bytes:
+    head = _ENTRY.pack(min(depth, 65535), min(hops, 255), min(tries, 255), len(own_key))
+    return head + own_key + url.encode()
+
+
+def unpack_entry(data: bytes) -> Entry:
+    depth, hops, tries, key_length = _ENTRY.unpack_from(data)
+    start = 5 + key_length
+    return Entry(data[start:].decode(), depth, hops, tries, data[5:start])
+
+
+def url_of_entry(data: bytes) -> str:
+    return data[5 + data[4] :].decode()
+
+
+class Place(NamedTuple):
+    """Where an entry stands or stood: in which host's queue, at which number."""
 
     host: int
     number: int
@@ -57,105 +84,89 @@ class Place:
     def packed(self) -> bytes:
         return _PLACE.pack(self.host, self.number)
 
-    @classmethod
-    def unpacked(cls, data: bytes) -> "Place":
-        return cls(*_PLACE.unpack_from(data))
+
+def unpack_place(data: bytes) -> Place:
+    return Place(*_PLACE.unpack_from(data))
 
 
-def pack_placed(place: Place, entry: bytes) -> bytes:
-    """An entry outside its queue, with the way back."""
-    return place.packed() + entry
-
-
-def unpack_placed(data: bytes) -> tuple[Place, bytes]:
-    """Undo `pack_placed`; the entry stays packed."""
-    return Place.unpacked(data), data[_PLACE.size :]
+pack_place = _PLACE.pack  # the same as Place(…).packed(), without making the tuple
 
 
 @dataclass(frozen=True, slots=True)
 class UrlState:
-    """What is known of a URL: its state, and one number that depends on it.
-
-    QUEUED: the job that gave it back, or 0; `place` says where. WAITING: due time in milliseconds. LEASED: the job.
-    DONE, FAILED: position of the outcome. EXCLUDED: the host if the policy did it, or 0; `rule` says why.
-    """
+    """What the store knows of a URL. Which fields count depends on the state."""
 
     state: State
-    number: int = 0
-    extra: bytes = b""
+    place: Place = Place(0, 0)  # QUEUED, WAITING; of EXCLUDED only the host
+    lost_by: int = 0  # QUEUED: the job whose lease ended before this URL was reported
+    due: int = 0  # WAITING: milliseconds since 1970
+    outcome: Outcome = Outcome.STORED  # DONE, FAILED
+    time: int = 0  # DONE, FAILED: seconds since 1970
+    rule: str = ""  # EXCLUDED
 
     def packed(self) -> bytes:
-        return _STATE.pack(self.state, self.number) + self.extra
+        if self.state is State.QUEUED:
+            tail = _JOB_NUMBER.pack(self.lost_by) if self.lost_by else b""
+            return _QUEUED.pack(self.state, *self.place) + tail
+        if self.state is State.WAITING:
+            return _WAITING.pack(self.state, self.due, *self.place)
+        if self.state is State.EXCLUDED:
+            return _EXCLUDED.pack(self.state, self.place.host) + self.rule.encode()
+        return pack_ended(self.state, self.outcome, self.time)
 
     @classmethod
     def unpacked(cls, data: bytes) -> "UrlState":
-        state, number = _STATE.unpack_from(data)
-        return cls(State(state), number, data[_STATE.size :])
-
-    @classmethod
-    def queued(cls, place: Place, job: int = 0) -> "UrlState":
-        return cls(State.QUEUED, job, place.packed())
-
-    @classmethod
-    def ended(cls, state: State, outcome: Outcome) -> "UrlState":
-        return cls(state, _OUTCOMES.index(outcome))
-
-    @property
-    def place(self) -> Place:
-        return Place.unpacked(self.extra)
-
-    @property
-    def outcome(self) -> Outcome:
-        return _OUTCOMES[self.number]
-
-    @property
-    def rule(self) -> str:
-        return self.extra.decode()
+        state = State(data[0])
+        if state is State.QUEUED:
+            lost_by = _JOB_NUMBER.unpack_from(data, _QUEUED.size)[0] if len(data) > _QUEUED.size else 0
+            return cls(state, unpack_place(data[1:]), lost_by)
+        if state is State.WAITING:
+            _, due, host, number = _WAITING.unpack(data)
+            return cls(state, Place(host, number), due=due)
+        if state is State.EXCLUDED:
+            return cls(state, Place(_EXCLUDED.unpack_from(data)[1], 0), rule=data[_EXCLUDED.size :].decode())
+        _, outcome, time = _ENDED.unpack(data)
+        return cls(state, outcome=_OUTCOMES[outcome], time=time)
 
 
-@dataclass(frozen=True, slots=True)
-class HostRecord:
-    """One host: its counters, its queue's ends, and what it asked of us."""
+def pack_queued(host: int, number: int) -> bytes:
+    return _QUEUED.pack(State.QUEUED, host, number)
 
-    id: int
-    name: str
-    head: int = 0  # no entry stands before this number
-    tail: int = 0  # the next entry gets this number
-    queued: int = 0
-    waiting: int = 0  # those of `queued` whose next try is not due yet
-    leased: int = 0
-    done: int = 0
-    failed: int = 0
-    excluded: int = 0
-    not_before: float = 0.0  # UTC; no request before
-    crawl_delay: float = -1.0  # from robots.txt; below zero: none
-    allow_private: bool = False  # named by an operator as a start URL
 
-    def packed(self) -> bytes:
-        return (
-            _HOST.pack(
-                self.head, self.tail, self.queued, self.waiting, self.leased, self.done, self.failed,
-                self.excluded, self.not_before, self.crawl_delay, self.allow_private,
-            )
-            + self.name.encode()
-        )  # fmt: skip
+def pack_ended(state: State, outcome: Outcome, time: int) -> bytes:
+    return _ENDED.pack(state, _OUTCOMES.index(outcome), time)
 
-    @classmethod
-    def unpacked(cls, key: bytes, data: bytes) -> "HostRecord":
-        return cls(int.from_bytes(key, "big"), data[_HOST.size :].decode(), *_HOST.unpack_from(data))
 
-    @property
-    def known(self) -> int:
-        return self.queued + self.leased + self.done + self.failed + self.excluded
+class Task(NamedTuple):
+    """An entry that is leased: where it stood, and the entry itself, still packed."""
+
+    host: int
+    number: int
+    entry: bytes
+
+
+def pack_tasks(tasks: Iterable[Task]) -> bytes:
+    """All tasks of a job as one record."""
+    pack = _TASK.pack
+    return b"".join([pack(len(entry), host, number) + entry for host, number, entry in tasks])
+
+
+def unpack_tasks(data: bytes) -> Iterator[Task]:
+    position = 0
+    while position < len(data):
+        length, host, number = _TASK.unpack_from(data, position)
+        position += _TASK.size
+        yield Task(host, number, data[position : position + length])
+        position += length
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A lease: who has it and until when. Its URLs are in the table of leased ones."""
+    """A lease: who has it and until when. Its tasks are in a table of their own."""
 
     job: int
     client: str
-    request: str  # the client's own number of the request, so that a repeated request gets the same job
+    request: str  # the client's own mark of the request, so that a repeated request gets the same job
     deadline: float  # UTC
 
     def packed(self) -> bytes:
@@ -168,21 +179,25 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class FailedRecord:
-    """A URL that was given up: a line of the blacklist."""
+    """A URL that was given up: a line of the blacklist. Has what is needed to try it again."""
 
     url: str
     outcome: Outcome
     detail: str
     tries: int
     time: float
+    host: int
+    depth: int
+    hops: int
 
     def packed(self) -> bytes:
-        return json.dumps([self.url, self.outcome, self.detail, self.tries, self.time]).encode()
+        values = [self.url, self.outcome, self.detail, self.tries, self.time, self.host, self.depth, self.hops]
+        return json.dumps(values).encode()
 
     @classmethod
     def unpacked(cls, data: bytes) -> "FailedRecord":
-        url, outcome, detail, tries, time = json.loads(data)
-        return cls(url, Outcome(outcome), detail, tries, time)
+        url, outcome, *rest = json.loads(data)
+        return cls(url, Outcome(outcome), *rest)
 
 
 def host_key(host: int) -> bytes:
@@ -193,14 +208,6 @@ def job_key(job: int) -> bytes:
     return job.to_bytes(8, "big")
 
 
-def waiting_key(due: float, key: bytes) -> bytes:
+def waiting_key(due: int, place: Place) -> bytes:
     """Ordered by the time when it is due, in milliseconds."""
-    return int(due * 1000).to_bytes(8, "big") + key
-
-
-def pack_totals(totals: Totals) -> bytes:
-    return json.dumps([getattr(totals, name) for name in Totals.__dataclass_fields__]).encode()
-
-
-def unpack_totals(data: bytes) -> Totals:
-    return Totals(*json.loads(data))
+    return due.to_bytes(8, "big") + place.packed()

@@ -1,47 +1,63 @@
-"""What follows from an outcome: the state a URL gets, and whether and when it is tried again. A table, no code."""
+"""What follows from an outcome: for the URL its state and further tries, for the host whether it is well. A table."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 from common.wire import Outcome
 from server.frontier.records import State
 
 
+class Sign(Enum):
+    """What an outcome says about the host."""
+
+    NOTHING = "nothing"  # it was not asked
+    WELL = "well"  # it answered
+    BUSY = "busy"  # it asked us to slow down
+    DEAD = "dead"  # it did not answer
+
+
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """`waits` has the factor of `retry_wait` before each further try; when they are used up, `state` is final."""
+    """`waits` has the factor of `retry_wait` before each further try; when they are used up, `state` is final.
+
+    A URL with the state QUEUED goes back to its place, and that was no try.
+    """
 
     state: State
+    sign: Sign
     waits: tuple[float, ...] = ()
 
 
-_DONE = Consequence(State.DONE)
-_EXCLUDED = Consequence(State.EXCLUDED)
-_FAILED = Consequence(State.FAILED)
-_PASSING = Consequence(State.FAILED, (1, 10))  # may be over in a moment, or in some minutes
-_PATIENT = Consequence(State.FAILED, (2, 10, 60, 120))  # the host asked for patience
+_SOON = (1, 10)  # it may be over in a moment, or in some minutes
+_PATIENTLY = (2, 10, 60, 120)
 
 CONSEQUENCES = {
-    Outcome.STORED: _DONE,
-    Outcome.UNCHANGED: _DONE,
-    Outcome.REDIRECTED: _DONE,
-    Outcome.DISALLOWED: _EXCLUDED,
-    Outcome.UNWANTED: _EXCLUDED,
-    Outcome.NOT_FOUND: _FAILED,
-    Outcome.CLIENT_ERROR: _FAILED,
-    Outcome.TOO_LARGE: _FAILED,
-    Outcome.BAD_CONTENT: _FAILED,
-    Outcome.BAD_REDIRECT: _FAILED,
-    Outcome.FORBIDDEN_ADDRESS: _FAILED,
-    Outcome.TLS: _FAILED,
-    Outcome.SERVER_ERROR: _PASSING,
-    Outcome.DNS: _PASSING,
-    Outcome.REFUSED: _PASSING,
-    Outcome.TIMEOUT: _PASSING,
-    Outcome.BROKEN: _PASSING,
-    Outcome.INTERNAL: _PASSING,
-    Outcome.BUSY: _PATIENT,
-    Outcome.ROBOTS_UNREACHABLE: _PATIENT,
+    Outcome.STORED: Consequence(State.DONE, Sign.WELL),
+    Outcome.UNCHANGED: Consequence(State.DONE, Sign.WELL),
+    Outcome.REDIRECTED: Consequence(State.DONE, Sign.WELL),
+    Outcome.DISALLOWED: Consequence(State.EXCLUDED, Sign.NOTHING),
+    Outcome.UNWANTED: Consequence(State.EXCLUDED, Sign.WELL),
+    Outcome.NOT_FOUND: Consequence(State.FAILED, Sign.WELL),
+    Outcome.CLIENT_ERROR: Consequence(State.FAILED, Sign.WELL),
+    Outcome.TOO_LARGE: Consequence(State.FAILED, Sign.WELL),
+    Outcome.BAD_CONTENT: Consequence(State.FAILED, Sign.WELL),
+    Outcome.BAD_REDIRECT: Consequence(State.FAILED, Sign.WELL),
+    Outcome.FORBIDDEN_ADDRESS: Consequence(State.FAILED, Sign.NOTHING),
+    Outcome.TLS: Consequence(State.FAILED, Sign.DEAD, _SOON),
+    Outcome.SERVER_ERROR: Consequence(State.FAILED, Sign.WELL, _SOON),
+    Outcome.DNS: Consequence(State.FAILED, Sign.DEAD, _SOON),
+    Outcome.REFUSED: Consequence(State.FAILED, Sign.DEAD, _SOON),
+    Outcome.TIMEOUT: Consequence(State.FAILED, Sign.DEAD, _SOON),
+    Outcome.BROKEN: Consequence(State.FAILED, Sign.WELL, _SOON),
+    Outcome.INTERNAL: Consequence(State.FAILED, Sign.NOTHING, _SOON),
+    Outcome.BUSY: Consequence(State.FAILED, Sign.BUSY, _PATIENTLY),
+    Outcome.ROBOTS_UNREACHABLE: Consequence(State.FAILED, Sign.NOTHING, _PATIENTLY),
+    Outcome.SKIPPED: Consequence(State.QUEUED, Sign.NOTHING),
 }
+
+DEAD_AFTER = 3  # failures of a host in a row; then it is set aside
+PROBE_URLS = 3  # that a host gets after it was set aside, until it answers
+PARK_WAITS = (4, 20, 60, 240, 960)  # factors of `retry_wait`; a host still dead after the last is given up
 
 
 def wait_factor(outcome: Outcome, tries: int) -> float | None:

@@ -1,12 +1,16 @@
 """The store on RocksDB, the only module that knows it. A table is a column family; one log makes batches atomic."""
 
+import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rocksdict import (
+    AccessType,
     BlockBasedOptions,
     Cache,
+    Checkpoint,
     DBCompressionType,
     Options,
     Rdict,
@@ -16,97 +20,139 @@ from rocksdict import (
 
 from server.frontier.store import StoreError, Table, Write
 
-_CACHE_BYTES = 64 << 20
-_WRITE_BUFFER_BYTES = 16 << 20  # per table; small, because memory must not grow with the crawl
+_CACHE_BYTES = 48 << 20  # blocks, indexes and filters of all tables
+_WRITE_BUFFERS_BYTES = 32 << 20  # of all tables together: memory must not grow with the crawl
+_WRITE_BUFFER_BYTES = 16 << 20
 _MAX_LOG_BYTES = 128 << 20  # of the write-ahead log: bounds the time that a restart takes
-_BLOOM_BITS = 10
+_BLOOM_BITS = 10  # per key, in memory: one look-up in a hundred for an unknown key goes to the disk
+
+_log = logging.getLogger(__name__)
 
 
 class RocksStore:
-    """A folder with a RocksDB database. Only one process can have it open."""
+    """A folder with a RocksDB database. Only one process can have it open, unless it only reads."""
 
-    def __init__(self, folder: Path) -> None:
-        cache = Cache(_CACHE_BYTES)
-        options = _options(cache)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            existing = set(Rdict.list_cf(str(folder), options)) if (folder / "CURRENT").exists() else set()
-            self._db = Rdict(
-                str(folder), options, {name: _options(cache) for name in existing - {"default"}} or None
-            )
-            for table in Table:
-                if table.value not in existing:
-                    self._db.create_column_family(table.value, _options(cache))
-        except Exception as error:  # rocksdict raises plain Exception for everything
-            raise StoreError(_explained(folder, error)) from error
-        self._tables = {table: self._db.get_column_family(table.value) for table in Table}
-        self._handles = {table: self._db.get_column_family_handle(table.value) for table in Table}
+    def __init__(self, folder: Path, read_only: bool = False) -> None:
+        self._folder = folder
+        self._read_only = read_only
         self._write_options = WriteOptions()
+        self._open()
+
+    def _open(self) -> None:
+        self._is_broken = False
+        cache = Cache(_CACHE_BYTES)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._db = self._opened(cache)
+        except Exception as error:  # rocksdict raises plain Exception for everything
+            raise StoreError(_explained(self._folder, error)) from error
+        self._tables = [self._db.get_column_family(_name(table)) for table in Table]
+        self._handles = [self._db.get_column_family_handle(_name(table)) for table in Table]
+
+    def _opened(self, cache: Cache) -> Rdict:
+        folder, base = str(self._folder), _options(cache)
+        existing = set(Rdict.list_cf(folder, base)) if (self._folder / "CURRENT").exists() else set()
+        access = AccessType.read_only(False) if self._read_only else AccessType.read_write()
+        known = {_name(table): _options(cache, table) for table in Table if _name(table) in existing}
+        db = Rdict(folder, base, known or None, access)
+        for table in Table:
+            if _name(table) not in existing:
+                db.create_column_family(_name(table), _options(cache, table))
+        return db
 
     def get(self, table: Table, key: bytes) -> bytes | None:
-        try:
+        with _translated("read"):
             value: bytes | None = self._tables[table].get(key)
-        except Exception as error:  # rocksdict raises plain Exception for everything
-            raise StoreError(f"the frontier cannot be read: {error}") from error
-        return value
+            return value
 
     def get_many(self, table: Table, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        try:
-            values: Any = self._tables[table].get(list(keys)) if keys else []
-        except Exception as error:  # rocksdict raises plain Exception for everything
-            raise StoreError(f"the frontier cannot be read: {error}") from error
-        return list(values)
+        if not keys:
+            return []
+        with _translated("read"):
+            values: Any = self._tables[table].get(keys if isinstance(keys, list) else list(keys))
+            return list(values)
 
     def scan(self, table: Table, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        rows = self._tables[table].iter()
-        rows.seek(start)
-        while rows.valid():
-            key = rows.key()
+        with _translated("read"):
+            rows: Iterator[Any] = iter(self._tables[table].items(from_key=start))
+        for key, value in rows:
             if end is not None and key >= end:
                 return
-            yield key, rows.value()
-            rows.next()
+            yield key, value
 
     def write(self, writes: Sequence[Write]) -> None:
+        if self._is_broken:
+            self._mend()
         batch = WriteBatch(raw_mode=True)
+        handles, put, delete = self._handles, batch.put, batch.delete
         for table, key, value in writes:
             if value is None:
-                batch.delete(key, self._handles[table])
+                delete(key, handles[table])
             else:
-                batch.put(key, value, self._handles[table])
+                put(key, value, handles[table])
         try:
-            self._db.write(batch, self._write_options)
-        except Exception as error:  # rocksdict raises plain Exception for everything
-            raise StoreError(f"the frontier cannot be written: {error}") from error
+            with _translated("written"):
+                self._db.write(batch, self._write_options)
+        except StoreError:
+            self._is_broken = True
+            raise
 
     def sync(self) -> None:
         try:
-            self._db.flush_wal(sync=True)
-        except Exception as error:  # rocksdict raises plain Exception for everything
-            raise StoreError(f"the frontier cannot be written: {error}") from error
+            with _translated("written"):
+                self._db.flush_wal(sync=True)
+        except StoreError:
+            self._is_broken = True
+            raise
+
+    def copy_to(self, folder: Path) -> None:
+        with _translated("copied"):
+            Checkpoint(self._db).create_checkpoint(str(folder))
 
     def close(self) -> None:
         self._handles.clear()
-        for table in self._tables.values():
+        for table in self._tables:
             table.close()
         self._db.close()
 
+    def _mend(self) -> None:
+        """After a failed write RocksDB takes no more until it is opened anew; the disk may have room again."""
+        _log.warning("opening the frontier again after a failed write")
+        self.close()
+        self._open()
 
-def _options(cache: Cache) -> Options:
+
+@contextmanager
+def _translated(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # rocksdict raises plain Exception for everything
+        raise StoreError(f"the frontier cannot be {what}: {error}") from error
+
+
+def _name(table: Table) -> str:
+    return table.name.lower()
+
+
+def _options(cache: Cache, table: Table | None = None) -> Options:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.create_missing_column_families(True)
     options.set_write_buffer_size(_WRITE_BUFFER_BYTES)
+    options.set_db_write_buffer_size(_WRITE_BUFFERS_BYTES)
     options.set_max_total_wal_size(_MAX_LOG_BYTES)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_bottommost_compression_type(DBCompressionType.zstd())
     options.set_level_compaction_dynamic_level_bytes(True)
+    # Digests hardly compress, and are looked up one by one; URL texts compress well, and are read in order.
+    options.set_compression_type(DBCompressionType.lz4())
+    if table not in (Table.URLS, Table.NAMES):
+        options.set_bottommost_compression_type(DBCompressionType.zstd())
     blocks = BlockBasedOptions()
     blocks.set_block_cache(cache)
     blocks.set_bloom_filter(_BLOOM_BITS, block_based=False)
     blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
     options.set_block_based_table_factory(blocks)
     return options
 

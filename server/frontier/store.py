@@ -1,21 +1,24 @@
 """What the frontier needs of a store: ordered tables of bytes, atomic batches, and a promise of durability."""
 
 from collections.abc import Iterator, Sequence
-from enum import Enum
+from enum import IntEnum
+from pathlib import Path
 from typing import Protocol
 
 
-class Table(Enum):
+class Table(IntEnum):
     """The tables. Keys are ordered as bytes, so numbers in keys are big-endian."""
 
-    URLS = "urls"  # digest -> UrlState
-    QUEUE = "queue"  # host, place -> Entry
-    WAITING = "waiting"  # due time, digest -> host, place, Entry; URLs to be tried again later
-    LEASED = "leased"  # job, digest -> host, place, Entry
-    JOBS = "jobs"  # job -> JobRecord
-    HOSTS = "hosts"  # host -> HostRecord
-    FAILED = "failed"  # digest -> FailedRecord
-    META = "meta"  # name -> totals, next job number, format version
+    URLS = 0  # key of the URL -> UrlState
+    QUEUE = 1  # place -> Entry
+    WAITING = 2  # due time, place -> Entry; URLs to be tried again later
+    JOBS = 3  # job -> JobRecord
+    TASKS = 4  # job -> its unfinished tasks
+    HOSTS = 5  # number of the host -> Host
+    NAMES = 6  # name of the host -> number
+    ACTIVE = 7  # number of a host that has something queued or leased -> nothing
+    FAILED = 8  # key of the URL -> FailedRecord
+    META = 9  # name -> totals, next numbers, what an operator has set, format version
 
 
 Write = tuple[Table, bytes, bytes | None]  # None deletes
@@ -38,6 +41,9 @@ class Store(Protocol):
 
     def sync(self) -> None:
         """Everything written before this call survives a power loss."""
+
+    def copy_to(self, folder: Path) -> None:
+        """A copy of this moment, cheap, while others go on writing."""
 
     def close(self) -> None:
         """Give the files back."""

@@ -1,0 +1,160 @@
+"""Proves that the frontier's tables agree: every URL has exactly the record of its state, and all counters add up.
+
+Reads a store and nothing else, in one pass over each table, with memory for the hosts and the leased URLs only.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from common.wire import Totals
+from server.frontier.change import TOTALS_KEY, unpack_totals
+from server.frontier.hosts import Host
+from server.frontier.records import (
+    Place,
+    State,
+    UrlState,
+    unpack_entry,
+    unpack_place,
+    unpack_tasks,
+    waiting_key,
+)
+from server.frontier.store import Store, Table
+
+_BATCH = 5_000
+
+OnState = Callable[[bytes, UrlState], None]
+
+
+@dataclass(slots=True)
+class Findings:
+    """The result of an audit. Without differences the frontier is in order."""
+
+    totals: Totals = field(default_factory=Totals)
+    states: Counter[State] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+    def expect(self, right: bool, difference: str) -> None:
+        if not right:
+            self.differences.append(difference)
+
+
+def audit(store: Store, on_state: OnState = lambda key, state: None) -> Findings:
+    """Check everything; `on_state` is told of each URL on the way."""
+    return _Audit(store, on_state).run()
+
+
+class _Audit:
+    def __init__(self, store: Store, on_state: OnState) -> None:
+        self._store = store
+        self._on_state = on_state
+        self._found = Findings()
+        self._leased: dict[bytes, Place] = {}
+        self._open: Counter[tuple[State, int]] = Counter()  # state, host
+
+    def run(self) -> Findings:
+        self._check_jobs()
+        for rows in _batches(self._store.scan(Table.URLS)):
+            self._check_urls([(key, UrlState.unpacked(value)) for key, value in rows])
+        self._check_open(Table.QUEUE, State.QUEUED)
+        self._check_open(Table.WAITING, State.WAITING)
+        failed = sum(1 for _ in self._store.scan(Table.FAILED))
+        self._found.expect(failed == self._found.states[State.FAILED], f"{failed} records of failed URLs")
+        self._check_hosts()
+        self._check_totals()
+        return self._found
+
+    def _check_jobs(self) -> None:
+        for key, _ in self._store.scan(Table.JOBS):
+            for task in unpack_tasks(self._store.get(Table.TASKS, key) or b""):
+                entry_key = unpack_entry(task.entry).key
+                self._found.expect(entry_key not in self._leased, f"{entry_key.hex()} is in two jobs")
+                self._leased[entry_key] = Place(task.host, task.number)
+                self._open[State.LEASED, task.host] += 1
+        for key, _ in self._store.scan(Table.TASKS):
+            known = self._store.get(Table.JOBS, key) is not None
+            self._found.expect(known, f"tasks without job {int.from_bytes(key, 'big')}")
+
+    def _check_urls(self, rows: list[tuple[bytes, UrlState]]) -> None:
+        """Count, and look for the one record that belongs to the state."""
+        for key, state in rows:
+            if state.state is State.QUEUED and key in self._leased:
+                self._found.expect(self._leased.pop(key) == state.place, f"{key.hex()} is leased from another place")
+                self._found.states[State.LEASED] += 1
+                self._on_state(key, UrlState(State.LEASED, state.place))
+            else:
+                self._found.states[state.state] += 1
+                self._on_state(key, state)
+        failed = [key for key, state in rows if state.state is State.FAILED]
+        for key, value in zip(failed, self._store.get_many(Table.FAILED, failed), strict=True):
+            self._found.expect(value is not None, f"{key.hex()} failed for no reason")
+
+    def _check_open(self, table: Table, state: State) -> None:
+        """Each entry must be the one that its URL points to; so the numbers of both tell whether one is missing."""
+        number = 0
+        for rows in _batches(self._store.scan(table)):
+            entries = [(where, unpack_entry(value)) for where, value in rows]
+            known = self._store.get_many(Table.URLS, [entry.key for _, entry in entries])
+            for (where, entry), value in zip(entries, known, strict=True):
+                number += 1
+                place = unpack_place(where[-12:])
+                self._open[state, place.host] += 1
+                points = value is not None and _where(UrlState.unpacked(value)) == where
+                self._found.expect(points, f"{entry.url} stands in {table.name.lower()} and should not")
+        expected = self._found.states[state]
+        self._found.expect(number == expected, f"{expected} URLs are {state.name.lower()}, {number} entries stand there")
+
+    def _check_hosts(self) -> None:
+        self._found.expect(not self._leased, f"{len(self._leased)} URLs are leased and not known")
+        sums: Counter[str] = Counter()
+        active = {key for key, _ in self._store.scan(Table.ACTIVE)}
+        for key, value in self._store.scan(Table.HOSTS):
+            host = Host.unpacked(key, value)
+            for name in ("known", "queued", "leased", "done", "failed", "excluded"):
+                sums[name] += getattr(host, name)
+            self._check_host(host, key in active)
+            active.discard(key)
+        self._found.expect(not active, f"{len(active)} hosts are active and not known")
+        self._totals_of_hosts = sums
+
+    def _check_host(self, host: Host, is_listed: bool) -> None:
+        waiting, leased = self._open[State.WAITING, host.id], self._open[State.LEASED, host.id]
+        queued = self._open[State.QUEUED, host.id] + waiting
+        expect = self._found.expect
+        expect(host.is_sound(), f"{host.name}: its counters do not add up to {host.known}")
+        expect(host.queued == queued, f"{host.name}: {host.queued} queued, {queued} found")
+        expect(host.waiting == waiting, f"{host.name}: {host.waiting} waiting, {waiting} found")
+        expect(host.leased == leased, f"{host.name}: {host.leased} leased, {leased} found")
+        expect(is_listed == host.is_active, f"{host.name}: wrongly listed as active or not")
+        start = Place(host.id, 0).packed()
+        for where, _ in islice(self._store.scan(Table.QUEUE, start, Place(host.id, host.head).packed()), 1):
+            expect(False, f"{host.name}: an entry at {unpack_place(where).number} would never be found again")
+
+    def _check_totals(self) -> None:
+        packed = self._store.get(Table.META, TOTALS_KEY)
+        totals = self._found.totals = unpack_totals(packed) if packed else Totals()
+        states = self._found.states
+        real = {
+            "known": sum(states.values()),
+            "queued": states[State.QUEUED] + states[State.WAITING],
+            "leased": states[State.LEASED],
+            "done": states[State.DONE],
+            "failed": states[State.FAILED],
+            "excluded": states[State.EXCLUDED],
+        }
+        for name, number in real.items():
+            told, of_hosts = getattr(totals, name), self._totals_of_hosts[name]
+            self._found.expect(told == number, f"totals say {told} {name}, there are {number}")
+            self._found.expect(of_hosts == number, f"hosts say {of_hosts} {name}, there are {number}")
+        self._found.expect(totals.stored <= totals.done, "more pages stored than URLs done")
+
+
+def _where(state: UrlState) -> bytes:
+    """The key of the entry that belongs to an open URL."""
+    return waiting_key(state.due, state.place) if state.state is State.WAITING else state.place.packed()
+
+
+def _batches(rows: Iterator[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    while batch := list(islice(rows, _BATCH)):
+        yield batch

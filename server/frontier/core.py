@@ -1,0 +1,125 @@
+"""What the verbs of the frontier share: the store, what is in memory, and the rules. Everything under one lock."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from common.clock import Clock
+from common.urls import digest, identity
+from server.frontier.change import Books, Change
+from server.frontier.hosts import Host, Hosts
+from server.frontier.leases import Lease, Leases
+from server.frontier.records import KEY_LENGTH
+from server.frontier.retries import PROBE_URLS
+from server.frontier.store import Store
+from server.frontier.turns import Turns
+from server.policy.scope import Policy
+
+_MANY = 1_000_000
+_LONGEST_BACKOFF_SECONDS = 300.0
+
+
+class FrontierError(Exception):
+    """A call that does not fit the state of the frontier; the message is for the caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings that the frontier follows."""
+
+    delay_seconds: float = 1.0
+    max_crawl_delay_seconds: float = 60.0
+    connections_per_host: int = 1
+    lease_seconds: float = 300.0
+    retry_wait_seconds: float = 30.0
+    max_pages: int = 0
+    drop_index_names: bool = True
+    allow_private: bool = False
+    durability: str = "full"
+
+
+class Core:
+    """The frontier's memory. The verbs call it under the frontier's lock."""
+
+    def __init__(self, store: Store, policy: Policy, rules: Rules, clock: Clock) -> None:
+        self.store = store
+        self.policy = policy
+        self.rules = rules
+        self.clock = clock
+        self.hosts = Hosts(store)
+        self.books = Books(store, self.hosts)
+        self.leases = Leases()
+        self.turns = Turns(rules.connections_per_host)
+        self.is_paused = False
+        self.has_blocked = any(host.is_blocked for host in self.hosts)
+
+    def key(self, address: str) -> bytes:
+        """The key of an address, by way of its identity."""
+        return digest(identity(address, self.rules.drop_index_names))[:KEY_LENGTH]
+
+    def commit(self, change: Change, also: Iterable[Host] = ()) -> None:
+        """Write a change, and put its hosts in line (or take them out) as they are now."""
+        try:
+            self.books.commit(change)
+        finally:
+            for host in {*change.hosts, *(host.id for host in also)}:
+                self.offer(self.hosts.by_id(host) if self.hosts.has(host) else None, host)
+
+    def offer(self, host: Host | None, number: int) -> None:
+        """Put a host in line if it has something to hand out."""
+        if host is None or host.ready <= 0 or host.is_blocked or self.room(host) <= 0:
+            self.turns.withdraw(number)
+        else:
+            shareable = self.delay(host) == 0
+            self.turns.offer(number, self.slot(host), host.not_before, self.clock.now(), shareable, host.client)
+
+    def slot(self, host: Host) -> str:
+        """What the host shares its turns with: all hosts at its IP address, as far as that is known."""
+        return host.address or host.name
+
+    def delay(self, host: Host) -> float:
+        """Seconds between two requests: as configured, as robots.txt or an operator says, more if it is slow or busy."""
+        if host.own_delay >= 0:
+            return host.own_delay
+        rules = self.rules
+        asked = min(host.crawl_delay, rules.max_crawl_delay_seconds)
+        delay = max(rules.delay_seconds, asked)
+        if delay > 0:  # 0 says that the host is ours, and that speed is wanted
+            delay = max(delay, min(host.latency, rules.max_crawl_delay_seconds))
+        return delay + host.backoff
+
+    def slow_down(self, host: Host) -> None:
+        """The host asked for it: twice as long as before."""
+        step = max(self.rules.delay_seconds, 1.0)
+        host.backoff = min(max(2 * host.backoff, step), _LONGEST_BACKOFF_SECONDS)
+
+    def room(self, host: Host) -> int:
+        """How many more URLs of a host fit into a lease at its delay, beside those that are out."""
+        if host.failures or host.parks:  # perhaps dead: a few will show
+            return PROBE_URLS - host.leased
+        delay = self.delay(host)
+        if delay == 0:
+            return _MANY
+        # Can be below zero: the host has asked for a longer delay than it had when its URLs were leased.
+        return max(1, int(self.rules.lease_seconds / 2 / delay)) - host.leased
+
+    def free(self, host: Host, client: str, urls: int) -> None:
+        """A client has finished with so many URLs of a host; after the last one others may have it, after the delay."""
+        if self.turns.settle(host.id, client, urls):
+            host.not_before = max(host.not_before, self.clock.now() + self.delay(host))
+            self.turns.free(host.id, client, host.not_before)
+
+    def is_finished(self) -> bool:
+        """Nothing queued or leased any more but what is blocked, or the page limit reached and nothing under way."""
+        totals = self.books.totals
+        if totals.leased:
+            return False
+        blocked = sum(host.queued for host in self.hosts if host.is_blocked) if self.has_blocked else 0
+        return totals.queued <= blocked or 0 < self.rules.max_pages <= totals.stored
+
+    def lease_of(self, client: str, job: int) -> Lease:
+        lease = self.leases.get(job)
+        if lease is None:
+            raise FrontierError(f"job {job} is not leased (any more)")
+        if lease.client != client:
+            raise FrontierError(f"job {job} belongs to another client")
+        return lease

@@ -1,0 +1,183 @@
+"""Hosts: what is known of each, and which of them are in memory. Those with nothing queued or leased need not be."""
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+
+from server.frontier.records import host_key
+from server.frontier.store import Store, Table, Write
+
+_NUMBERS = Struct(">QQ8I6dHB")
+_NEXT_HOST_KEY = b"next host"
+_PRIVATE, _BLOCKED = 1, 2
+_MAX_IDLE = 20_000  # hosts without work that stay in memory; links to them come again and again
+
+
+class Host:
+    """One host. Changed by the frontier only, under its lock, and written with the change that brought it about."""
+
+    __slots__ = (
+        "address", "allow_private", "backoff", "client", "crawl_delay", "done", "excluded", "failed", "failures",
+        "head", "id", "is_blocked", "is_listed", "known", "latency", "leased", "name", "not_before", "own_delay",
+        "parks", "queued", "retry_at", "tail", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, id: int, name: str) -> None:
+        self.id = id
+        self.name = name
+        self.head = 0  # no entry stands before this number
+        self.tail = 0  # the next entry gets this number
+        self.known = 0
+        self.queued = 0
+        self.waiting = 0  # those of `queued` whose next try is not due yet
+        self.leased = 0
+        self.done = 0
+        self.failed = 0
+        self.excluded = 0
+        self.parks = 0  # how many times it was set aside as dead, in a row
+        self.not_before = 0.0  # UTC; no request before
+        self.crawl_delay = -1.0  # from robots.txt; below zero: none
+        self.own_delay = -1.0  # set by an operator; below zero: none
+        self.backoff = 0.0  # further seconds, because it asked us to slow down
+        self.latency = 0.0  # seconds that it takes to answer, on average
+        self.retry_at = 0.0  # UTC; what it asked for with Retry-After
+        self.failures = 0  # in a row
+        self.allow_private = False  # named by an operator as a start URL
+        self.is_blocked = False
+        self.address = ""  # the IP address that answered last
+        self.client = ""  # who had it last
+        self.is_listed = False  # in the table of active hosts
+
+    @property
+    def is_active(self) -> bool:
+        return self.queued > 0 or self.leased > 0
+
+    @property
+    def ready(self) -> int:
+        """URLs that could be leased now."""
+        return self.queued - self.waiting
+
+    def is_sound(self) -> bool:
+        """The invariant: every known URL is in exactly one state."""
+        return self.known == self.queued + self.leased + self.done + self.failed + self.excluded
+
+    def packed(self) -> bytes:
+        flags = self.allow_private * _PRIVATE + self.is_blocked * _BLOCKED
+        numbers = _NUMBERS.pack(
+            self.head, self.tail, self.known, self.queued, self.waiting, self.leased, self.done, self.failed,
+            self.excluded, self.parks, self.not_before, self.crawl_delay, self.own_delay, self.backoff, self.latency,
+            self.retry_at, min(self.failures, 65535), flags,
+        )  # fmt: skip
+        return numbers + f"{self.name}\n{self.address}\n{self.client}".encode()
+
+    @classmethod
+    def unpacked(cls, key: bytes, data: bytes) -> "Host":
+        name, address, client = data[_NUMBERS.size :].decode().split("\n")
+        host = cls(int.from_bytes(key, "big"), name)
+        (
+            host.head, host.tail, host.known, host.queued, host.waiting, host.leased, host.done, host.failed,
+            host.excluded, host.parks, host.not_before, host.crawl_delay, host.own_delay, host.backoff, host.latency,
+            host.retry_at, host.failures, flags,
+        ) = _NUMBERS.unpack_from(data)  # fmt: skip
+        host.allow_private, host.is_blocked = bool(flags & _PRIVATE), bool(flags & _BLOCKED)
+        host.address, host.client = address, client
+        host.is_listed = host.is_active
+        return host
+
+
+class Hosts:
+    """All hosts: the active ones in memory, the others on disk. The frontier calls it under its lock."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._by_name: dict[str, Host] = {}
+        self._by_id: dict[int, Host] = {}
+        self._next = int(store.get(Table.META, _NEXT_HOST_KEY) or b"1")
+        self._trim_at = _MAX_IDLE
+        self._load(key for key, _ in store.scan(Table.ACTIVE))
+
+    @property
+    def number(self) -> int:
+        """How many hosts there are, in memory and on disk."""
+        return self._next - 1
+
+    def __iter__(self) -> Iterator[Host]:
+        """Those in memory: all active ones, and some others."""
+        return iter(list(self._by_id.values()))
+
+    def by_id(self, host: int) -> Host:
+        if host not in self._by_id:
+            self._load([host_key(host)])
+        return self._by_id[host]
+
+    def has(self, host: int) -> bool:
+        """Whether a host is in memory."""
+        return host in self._by_id
+
+    def find(self, name: str) -> Host | None:
+        """The host of this name, if there is one."""
+        if name not in self._by_name:
+            self._load_named([name])
+        return self._by_name.get(name)
+
+    def get_or_make(self, names: Iterable[str]) -> dict[str, Host]:
+        """The hosts of these names; those that do not exist are made, and written with the current change."""
+        found = {}
+        missing = [name for name in dict.fromkeys(names) if name not in self._by_name]
+        if missing:
+            self._load_named(missing)
+        for name in missing:
+            if name not in self._by_name:
+                self._keep(Host(self._next, name))
+                self._next += 1
+        for name in names:
+            found[name] = self._by_name[name]
+        return found
+
+    def writes(self, changed: Iterable[Host]) -> list[Write]:
+        """What has to be written for these hosts."""
+        writes: list[Write] = []
+        for host in changed:
+            key = host_key(host.id)
+            writes.append((Table.HOSTS, key, host.packed()))
+            if host.is_active != host.is_listed:
+                writes.append((Table.ACTIVE, key, b"" if host.is_active else None))
+                writes.append((Table.NAMES, host.name.encode(), key))
+        writes.append((Table.META, _NEXT_HOST_KEY, str(self._next).encode()))
+        return writes
+
+    def written(self, changed: Iterable[Host]) -> None:
+        """The writes have succeeded."""
+        for host in changed:
+            host.is_listed = host.is_active
+        if len(self._by_id) > self._trim_at:
+            self._trim()
+
+    def restore(self, changed: Iterable[Host]) -> None:
+        """The writes have failed: forget what memory says, the store is right. Numbers of new hosts are not reused."""
+        keys = []
+        for host in changed:
+            self._by_id.pop(host.id, None)
+            self._by_name.pop(host.name, None)
+            keys.append(host_key(host.id))
+        self._load(keys)
+
+    def _load_named(self, names: list[str]) -> None:
+        keys = self._store.get_many(Table.NAMES, [name.encode() for name in names])
+        self._load(key for key in keys if key is not None)
+
+    def _load(self, keys: Iterable[bytes]) -> None:
+        wanted = list(keys)
+        for key, value in zip(wanted, self._store.get_many(Table.HOSTS, wanted), strict=True):
+            if value is not None:
+                self._keep(Host.unpacked(key, value))
+
+    def _keep(self, host: Host) -> None:
+        self._by_id[host.id] = host
+        self._by_name[host.name] = host
+
+    def _trim(self) -> None:
+        """Drop hosts without work. Looking through all of them is paid for by the many that came since."""
+        for host in list(self._by_id.values()):
+            if not host.is_active:
+                del self._by_id[host.id], self._by_name[host.name]
+        self._trim_at = 2 * len(self._by_id) + _MAX_IDLE

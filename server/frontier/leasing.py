@@ -1,0 +1,178 @@
+"""Handing out work: which hosts, how many URLs of each, under which job, and when to come back if there is nothing."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from common.wire import HostShare, UrlTask
+from server.frontier.change import Change
+from server.frontier.core import Core
+from server.frontier.hosts import Host
+from server.frontier.leases import Lease
+from server.frontier.records import (
+    JobRecord,
+    Place,
+    Task,
+    job_key,
+    pack_tasks,
+    unpack_entry,
+    unpack_place,
+    unpack_tasks,
+    url_of_entry,
+)
+from server.frontier.store import Table
+
+_NEXT_JOB_KEY = b"next job"
+_FEW_URLS = 8  # a job takes at least so many URLs of a host if it has them: one robots.txt and one connection serve all
+_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """What `lease` hands out. Without tasks there is no job, and `wait_seconds` says when to ask again."""
+
+    job: int
+    tasks: Sequence[UrlTask]
+    hosts: Sequence[HostShare]
+    lease_seconds: float
+    wait_seconds: float = 0.0
+    finished: bool = False
+
+
+class Leasing:
+    """Called under the frontier's lock."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._callers: dict[str, float] = {}  # client -> when it last asked for a job
+        self._next_job = int(core.store.get(Table.META, _NEXT_JOB_KEY) or b"1")
+        self._load()
+
+    def _load(self) -> None:
+        """The leases that were out. Clients could not renew while we were away, so each begins anew."""
+        core = self._core
+        deadline = core.clock.now() + core.rules.lease_seconds
+        for key, value in core.store.scan(Table.JOBS):
+            packed = core.store.get(Table.TASKS, key) or b""
+            tasks = {unpack_entry(task.entry).url: task for task in unpack_tasks(packed)}
+            lease = Lease(replace(JobRecord.unpacked(key, value), deadline=deadline), tasks)
+            core.leases.add(lease)
+            for task in tasks.values():
+                host = core.hosts.by_id(task.host)
+                core.turns.hold(host.id, core.slot(host), lease.client, 1, core.delay(host) == 0)
+
+    def has_been(self, job: int) -> bool:
+        """Whether there has ever been a job of this number."""
+        return 1 <= job < self._next_job
+
+    def lease(self, client: str, request: str, wanted: int) -> Leased:
+        """A job, or when to ask again."""
+        core, now = self._core, self._core.clock.now()
+        self._note_caller(client, now)
+        known = core.leases.of_request(client, request)
+        if known is not None:
+            self.extend(Change(), known)  # the answer promises the whole time again
+            return self._handed_out(known, is_new=False)
+        lease = None if core.is_paused else self._new(client, request, self._budget(wanted), now)
+        core.turns.served(client, now, lease is not None)
+        return self._handed_out(lease, is_new=True) if lease else self._nothing(now)
+
+    def extend(self, change: Change, lease: Lease) -> None:
+        """Begin the time of a lease anew, with a change that is to be written anyway."""
+        core = self._core
+        record = replace(lease.record, deadline=core.clock.now() + core.rules.lease_seconds)
+        change.put(Table.JOBS, job_key(lease.job), record.packed())
+        core.commit(change)
+        lease.record = record
+
+    def _new(self, client: str, request: str, budget: int, now: float) -> Lease | None:
+        core = self._core
+        share = core.turns.fair_share(client, now)
+        change, picked, tasks = Change(), list[Host](), dict[str, Task]()
+        try:
+            while (left := budget - len(tasks)) > 0:  # hosts with few URLs do not fill a job at once
+                numbers = core.turns.pick(client, now, min(-(-left // _FEW_URLS), share - len(picked)))
+                if not numbers:
+                    break
+                hosts = [core.hosts.by_id(number) for number in numbers]
+                picked += hosts
+                self._take(change, hosts, left, tasks, now)
+            if not tasks:
+                return None
+            record = JobRecord(self._next_job, client, request, now + core.rules.lease_seconds)
+            change.put(Table.JOBS, job_key(record.job), record.packed())
+            change.put(Table.TASKS, job_key(record.job), pack_tasks(tasks.values()))
+            change.put(Table.META, _NEXT_JOB_KEY, str(record.job + 1).encode())
+            change.counts.update(sent=len(tasks), leased=len(tasks), queued=-len(tasks))
+            for host in change.hosts.values():
+                host.client = client
+            core.commit(change)
+        finally:
+            for host in picked:  # also those of which nothing was taken, and when the write failed
+                core.offer(core.hosts.by_id(host.id), host.id)
+        self._next_job += 1
+        lease = Lease(record, tasks)
+        core.leases.add(lease)
+        return lease
+
+    def _take(self, change: Change, hosts: Sequence[Host], budget: int, tasks: dict[str, Task], now: float) -> None:
+        core, writes = self._core, change.writes
+        wanted = len(tasks) + budget
+        for number, host in enumerate(hosts):
+            left = wanted - len(tasks)
+            share = max(_FEW_URLS, -(-left // (len(hosts) - number)))
+            limit = min(left, share, core.room(host))
+            start, end = Place(host.id, host.head).packed(), Place(host.id + 1, 0).packed()
+            taken = 0
+            for key, packed in islice(core.store.scan(Table.QUEUE, start, end), max(0, limit)):
+                place = unpack_place(key)
+                tasks[url_of_entry(packed)] = Task(place.host, place.number, packed)
+                writes.append((Table.QUEUE, key, None))
+                taken += 1
+            if taken:
+                change.touch(host)
+                host.head = place.number + 1
+                host.queued -= taken
+                host.leased += taken
+                host.not_before = max(host.not_before, now)
+
+    def _budget(self, wanted: int) -> int:
+        limit, totals = self._core.rules.max_pages, self._core.books.totals
+        return min(wanted, limit - totals.stored - totals.leased) if limit else wanted
+
+    def _handed_out(self, lease: Lease, is_new: bool) -> Leased:
+        core = self._core
+        clients = len(core.leases.clients() | self._callers.keys())
+        urls = Counter([task.host for task in lease.tasks.values()])
+        shares = [
+            self._share(core.hosts.by_id(host), lease.client, number if is_new else 0, clients)
+            for host, number in urls.items()
+        ]
+        entries = [unpack_entry(task.entry) for task in lease.tasks.values()]
+        tasks = [UrlTask(url, depth, hops) for url, depth, hops, _, _ in entries]
+        return Leased(lease.job, tasks, shares, core.rules.lease_seconds)
+
+    def _share(self, host: Host, client: str, urls: int, clients: int) -> HostShare:
+        core = self._core
+        delay, slot = core.delay(host), core.slot(host)
+        connections = core.turns.hold(host.id, slot, client, urls, delay == 0, clients)
+        return HostShare(host.name, delay, connections, host.allow_private or core.rules.allow_private, slot)
+
+    def _note_caller(self, client: str, now: float) -> None:
+        """Who wants work counts when connections are shared out, also when there was nothing left for it."""
+        since = now - 2 * _LONGEST_WAIT_SECONDS
+        self._callers = {name: asked for name, asked in self._callers.items() if asked > since}
+        self._callers[client] = now
+
+    def _nothing(self, now: float) -> Leased:
+        """When to come back."""
+        core = self._core
+        next_ready = core.turns.next_ready()
+        wait = _LONGEST_WAIT_SECONDS if next_ready is None or core.is_paused else next_ready - now
+        for key, _ in islice(core.store.scan(Table.WAITING), 1):
+            wait = min(wait, int.from_bytes(key[:8], "big") / 1000 - now)
+        if core.books.totals.leased:  # what others find may be for this client
+            wait = min(wait, 1.0)
+        wait = min(max(wait, _SHORTEST_WAIT_SECONDS), _LONGEST_WAIT_SECONDS)
+        return Leased(0, (), (), core.rules.lease_seconds, wait, core.is_finished())

@@ -1,0 +1,239 @@
+"""What clients report: the end of URLs and leases, and what it says about their hosts."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from common.urls import resolve
+from common.wire import HostFact, Outcome, UrlResult
+from server.frontier.change import Change
+from server.frontier.core import Core
+from server.frontier.hosts import Host
+from server.frontier.leases import Lease
+from server.frontier.records import (
+    Entry,
+    FailedRecord,
+    Place,
+    State,
+    Task,
+    UrlState,
+    job_key,
+    pack_tasks,
+    unpack_entry,
+    unpack_place,
+    waiting_key,
+)
+from server.frontier.retries import CONSEQUENCES, DEAD_AFTER, PARK_WAITS, Sign, wait_factor
+from server.frontier.store import Table
+
+_LONGEST_PAUSE_SECONDS = 86_400.0  # that a Retry-After can bring about
+_MAX_DETAIL_LENGTH = 500
+_WAKE_LIMIT = 10_000  # waiting URLs brought back, or URLs of dead hosts given up, in one change
+_CALM = 0.8  # the backoff of a host shrinks to this with each report in which it answered
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What one report brings about, as far as it has been worked through."""
+
+    change: Change = field(default_factory=Change)
+    settled: list[str] = field(default_factory=list)  # addresses that leave the lease
+    accepted: int = 0
+    refused: int = 0
+    failed: list[FailedRecord] = field(default_factory=list)  # given up now
+    signs: dict[int, Counter[Sign]] = field(default_factory=dict)  # host -> what its outcomes say
+
+
+class Settling:
+    """Called under the frontier's lock."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def settle(self, job: int, lease: Lease | None, results: Iterable[UrlResult]) -> Settlement:
+        """Work through the results of a report. Nothing is written yet, and the lease is not changed."""
+        done = Settlement()
+        tasks = lease.tasks if lease else {}
+        by_key: dict[bytes, str] | None = None
+        seen: set[str] = set()
+        for result in results:
+            url = result.url
+            if url not in tasks:  # another spelling, a late or a repeated report: rare, so the slow way
+                if by_key is None:
+                    by_key = {unpack_entry(task.entry).key: url for url, task in tasks.items()}
+                address = resolve(url)
+                key = self._core.key(address) if address else b""
+                if key not in by_key:
+                    self._settle_late(done, job, key, result)
+                    continue
+                url = by_key[key]
+            if url not in seen:
+                seen.add(url)
+                done.settled.append(url)
+                self._settle_task(done, tasks[url], result, State.LEASED, job)
+        self._read_signs(done)
+        return done
+
+    def _settle_task(self, done: Settlement, task: Task, result: UrlResult, before: State, job: int) -> None:
+        core, change = self._core, done.change
+        host = change.touch(core.hosts.by_id(task.host))
+        entry = unpack_entry(task.entry)
+        consequence = CONSEQUENCES[result.outcome]
+        done.signs.setdefault(host.id, Counter())[consequence.sign] += 1
+        done.accepted += 1
+        if consequence.state is State.QUEUED:
+            change.put_back(host, task.number, entry, lost_by=job)
+            return
+        name = "leased" if before is State.LEASED else "queued"
+        setattr(host, name, getattr(host, name) - 1)
+        change.counts[name] -= 1
+        now = core.clock.now()
+        factor = wait_factor(result.outcome, entry.tries + 1)
+        if factor is not None:
+            host.queued += 1
+            change.counts["queued"] += 1
+            due = now + factor * core.rules.retry_wait_seconds
+            change.wait(host, task.number, entry._replace(tries=entry.tries + 1), due)
+        elif consequence.state is State.DONE:
+            change.finish(host, entry.key, result.outcome, now)
+        elif consequence.state is State.EXCLUDED:
+            change.exclude(host, entry.key, result.outcome.value)
+        else:
+            self._fail(done, host, entry, result.outcome, result.detail)
+
+    def _fail(self, done: Settlement, host: Host, entry: Entry, outcome: Outcome, detail: str) -> None:
+        now = self._core.clock.now()
+        record = FailedRecord(
+            entry.url, outcome, detail[:_MAX_DETAIL_LENGTH], entry.tries + 1, now, host.id, entry.depth, entry.hops
+        )
+        done.change.fail(host, entry.key, record)
+        done.failed.append(record)
+
+    def _settle_late(self, done: Settlement, job: int, key: bytes, result: UrlResult) -> None:
+        """Accepted if the job lost the URL and nobody has taken it since; nothing happens if it was settled before."""
+        core = self._core
+        value = core.store.get(Table.URLS, key)
+        state = UrlState.unpacked(value) if value else None
+        if state is None:
+            done.refused += 1
+        elif state.state is State.QUEUED:
+            packed = core.store.get(Table.QUEUE, state.place.packed())
+            if packed is None or state.lost_by != job:  # leased to another, or queued for another reason
+                done.refused += 1
+            elif CONSEQUENCES[result.outcome].state is not State.QUEUED:
+                done.change.delete(Table.QUEUE, state.place.packed())
+                task = Task(state.place.host, state.place.number, packed)
+                self._settle_task(done, task, result, State.QUEUED, job)
+
+    def finish(self, done: Settlement, lease: Lease) -> bool:
+        """Complete the change with what is left of the lease; says whether that is nothing."""
+        left = len(lease.tasks) - len(done.settled)
+        key = job_key(lease.job)
+        if left:
+            gone = set(done.settled)
+            done.change.put(Table.TASKS, key, pack_tasks(t for url, t in lease.tasks.items() if url not in gone))
+            return False
+        done.change.delete(Table.TASKS, key)
+        done.change.delete(Table.JOBS, key)
+        return True
+
+    def written(self, done: Settlement, lease: Lease) -> None:
+        """The change is on disk: the lease shrinks, and hosts are freed."""
+        core = self._core
+        hosts = Counter([lease.tasks.pop(url).host for url in done.settled])
+        if not lease.tasks:
+            core.leases.remove(lease.job)
+        for number, urls in hosts.items():
+            host = core.hosts.by_id(number)
+            core.free(host, lease.client, urls)
+            core.offer(host, number)
+
+    def release(self, lease: Lease) -> int:
+        """Put the unfinished URLs of a lease back where they stood; returns how many there were."""
+        core, change = self._core, Change()
+        for task in lease.tasks.values():
+            host = change.touch(core.hosts.by_id(task.host))
+            change.put_back(host, task.number, unpack_entry(task.entry), lost_by=lease.job)
+        change.delete(Table.TASKS, job_key(lease.job))
+        change.delete(Table.JOBS, job_key(lease.job))
+        core.commit(change)
+        done = Settlement(settled=list(lease.tasks))
+        self.written(done, lease)
+        core.leases.remove(lease.job)
+        return len(done.settled)
+
+    # --- hosts -------------------------------------------------------------------------------------------------
+
+    def learn(self, done: Settlement, facts: Iterable[HostFact]) -> None:
+        """What the client says about hosts."""
+        core, now = self._core, self._core.clock.now()
+        for fact in facts:
+            host = core.hosts.find(fact.host)
+            if host is None:
+                continue
+            done.change.touch(host)
+            host.crawl_delay = fact.crawl_delay_seconds
+            host.address = fact.address or host.address
+            if fact.latency_seconds > 0:
+                host.latency = (host.latency + fact.latency_seconds) / 2 if host.latency else fact.latency_seconds
+            if fact.retry_after_seconds > 0:
+                host.retry_at = now + min(fact.retry_after_seconds, _LONGEST_PAUSE_SECONDS)
+                host.not_before = max(host.not_before, host.retry_at)
+
+    def _read_signs(self, done: Settlement) -> None:
+        """What the outcomes of a report say about hosts: alive, busy, or dead."""
+        for number, signs in done.signs.items():
+            host = self._core.hosts.by_id(number)
+            if signs[Sign.BUSY]:
+                self._core.slow_down(host)
+            elif signs[Sign.WELL] and host.backoff:
+                host.backoff = host.backoff * _CALM if host.backoff > 0.1 else 0.0
+            if signs[Sign.WELL] or signs[Sign.BUSY]:
+                host.failures = host.parks = 0
+            elif signs[Sign.DEAD]:
+                host.failures += signs[Sign.DEAD]
+                if host.failures >= DEAD_AFTER:
+                    self._park(host)
+
+    def _park(self, host: Host) -> None:
+        """Set a host aside that does not answer; each time for longer."""
+        host.failures = 0
+        host.parks += 1
+        if host.parks <= len(PARK_WAITS):
+            wait = PARK_WAITS[host.parks - 1] * self._core.rules.retry_wait_seconds
+            host.not_before = max(host.not_before, self._core.clock.now() + wait)
+
+    # --- what time brings --------------------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Queue the URLs whose time to be tried again has come."""
+        core = self._core
+        end = waiting_key(int(core.clock.now() * 1000) + 1, Place(0, 0))
+        due = list(islice(core.store.scan(Table.WAITING, b"", end), _WAKE_LIMIT))
+        if not due:
+            return
+        change = Change()
+        for key, packed in due:
+            host = change.touch(core.hosts.by_id(unpack_place(key[8:]).host))
+            host.waiting -= 1
+            change.delete(Table.WAITING, key)
+            change.append(host, unpack_entry(packed).key, packed)
+        core.commit(change)
+
+    def bury(self) -> Sequence[FailedRecord]:
+        """Give up what is queued for hosts that stayed dead, some of it at a time; returns what was given up."""
+        core, done = self._core, Settlement()
+        dead = [host for host in core.hosts if host.parks > len(PARK_WAITS) and host.ready > 0 and not host.leased]
+        for host in dead[:10]:
+            done.change.touch(host)
+            start, end = Place(host.id, host.head).packed(), Place(host.id + 1, 0).packed()
+            for key, packed in islice(core.store.scan(Table.QUEUE, start, end), _WAKE_LIMIT):
+                done.change.delete(Table.QUEUE, key)
+                host.queued -= 1
+                done.change.counts["queued"] -= 1
+                self._fail(done, host, unpack_entry(packed), Outcome.REFUSED, "the host has not answered for long")
+                host.head = unpack_place(key).number + 1
+        if dead:
+            core.commit(done.change)
+        return done.failed
