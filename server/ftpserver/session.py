@@ -17,11 +17,13 @@ from server.ftpserver.uploads import NotNow, Place, TooLong, Upload, Uploads, is
 # Everything else is refused as unknown, and does not show in FEAT or HELP: no reading, listing, deleting,
 # appending, restarting, and no PORT, with which a server can be made to connect to somebody else.
 COMMANDS = (
-    "USER", "PASS", "QUIT", "TYPE", "PWD", "CWD", "MKD", "STOR", "RNFR", "RNTO", "PASV", "EPSV",
+    "USER", "PASS", "QUIT", "TYPE", "PWD", "CWD", "CDUP", "MKD", "STOR", "RNFR", "RNTO", "PASV", "EPSV",
     "NOOP", "FEAT", "HELP", "SYST", "OPTS", "AUTH", "PBSZ", "PROT",
 )  # fmt: skip
 IDLE_SECONDS = 120.0  # a control connection without a command; the client simply connects anew
 STALL_SECONDS = 60.0  # a data connection without a byte
+
+_OUTSIDE = "\0"  # what is no valid path
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +42,18 @@ class Names:
         self.cmd_channel = cmd_channel
 
     def ftp2fs(self, path: str) -> str:
-        return "/" + posixpath.normpath(posixpath.join(self.cwd, path)).lstrip("/")
+        names: list[str] = []
+        for name in posixpath.join(self.cwd, path).split("/"):
+            if name == ".." and not names:
+                return _OUTSIDE
+            if name == "..":
+                names.pop()
+            elif name not in ("", "."):
+                names.append(name)
+        return "/" + "/".join(names)
 
     def fs2ftp(self, path: str) -> str:
-        return path
+        return "/.." if path == _OUTSIDE else path
 
     def validpath(self, path: str) -> bool:
         return path.isprintable()
