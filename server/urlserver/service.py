@@ -46,7 +46,8 @@ class UrlService:
         _check_client(client)
         settled = self._frontier.report(client, _job_number(report.job), report)
         done = sum(result.outcome in _STORED for result in report.results)
-        line = f"({done} {len(report.found)} {len(report.results) - done} {report.size // 1024}) from {client} [{address}]"
+        numbers = done, len(report.found), len(report.results) - done, report.size // 1024
+        line = f"({' '.join(map(str, numbers))}) from {client} [{address}]"
         self._journal.report(line, settled.failed, self._frontier.totals())
         return Receipt(settled.accepted, settled.refused, settled.new_urls)
 

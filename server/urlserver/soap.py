@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-import server.urlserver.spyne_compat  # noqa: F401  # isort: split
+import server.urlserver.spyne_compat  # noqa: F401
+
+# isort: split
 from spyne import Application, Boolean, ComplexModel, Double, Fault, Integer, ServiceBase, Unicode, rpc
 from spyne.interface.wsdl import Wsdl11
 from spyne.model.complex import ComplexModelMeta
@@ -54,10 +56,10 @@ class Job(ComplexModel):
 def soap_service(service: UrlService) -> type:
     """The operations, bound to one service."""
 
-    class UrlServer(ServiceBase):  # type: ignore[misc]
+    class UrlServer(ServiceBase):
         """The name of this class is the name of the service in the WSDL."""
 
-        @rpc(Unicode(min_occurs=1), Unicode, Integer, _returns=Job)  # type: ignore[misc]
+        @rpc(Unicode(min_occurs=1), Unicode, Integer, _returns=Job)
         def getJob(ctx: Any, ident: str, request: str, wanted: int) -> Any:
             """A job for the client `ident`: URLs, hosts and settings. Repeating a `request` repeats its answer."""
             job = _answered(lambda: service.get_job(ident or "", request or "", wanted or 0))
@@ -71,7 +73,7 @@ def soap_service(service: UrlService) -> type:
                 settings=_Settings(**{f.name: getattr(job.settings, f.name) for f in fields(JobSettings)}),
             )
 
-        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), Unicode, Unicode, Unicode, Integer, _returns=_Receipt)  # type: ignore[misc]
+        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), Unicode, Unicode, Unicode, Integer, _returns=_Receipt)
         def sendAllData(
             ctx: Any, ident: str, job: str, results: str, found: str, hosts: str, size: int
         ) -> Any:
@@ -84,17 +86,17 @@ def soap_service(service: UrlService) -> type:
             receipt = _answered(answer)
             return _Receipt(accepted=receipt.accepted, refused=receipt.refused, new_urls=receipt.new_urls)
 
-        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), _returns=Integer)  # type: ignore[misc]
+        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), _returns=Integer)
         def cExit(ctx: Any, ident: str, job: str) -> int:
             """Give all unfinished URLs of the job back; answers how many there were."""
             return _answered(lambda: service.c_exit(ident or "", job or ""))
 
-        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), _returns=Double)  # type: ignore[misc]
+        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), _returns=Double)
         def renewJob(ctx: Any, ident: str, job: str) -> float:
             """Extend the lease of a job; answers for how many seconds."""
             return _answered(lambda: service.renew_job(ident or "", job or ""))
 
-        @rpc(_returns=_Totals)  # type: ignore[misc]
+        @rpc(_returns=_Totals)
         def getTotals(ctx: Any) -> Any:
             """The frontier in numbers, and whether the crawl is finished."""
             totals, finished = _answered(service.get_totals)
