@@ -28,6 +28,8 @@ _SOAP_FAULT = (
     "</soap:Fault></soap:Body></soap:Envelope>"
 )
 _IDLE_SECONDS = 20  # without a byte; then a connection is closed, for a half request holds a thread
+_CONTENT_TYPES = ("text/xml", "application/xml")
+_MAX_IDLE_CONNECTIONS = 1000  # they cost no thread; a client that must connect anew for each call costs more
 _MAX_HEADER_BYTES = 64_000
 _MAX_LENGTH_DIGITS = 15
 _CHUNK_BYTES = 1 << 16
@@ -54,7 +56,7 @@ class Guard:
         status, text = refusal
         code = "Client.Token" if status is HTTPStatus.UNAUTHORIZED else "Client"
         body = _SOAP_FAULT.format(code=code, text=escape(text)).encode()
-        _discard(environ["wsgi.input"])
+        _discard(environ)
         headers = [*_headers(body), ("Connection", "close")]
         if status is HTTPStatus.UNAUTHORIZED:
             headers.append(("WWW-Authenticate", "Bearer"))  # RFC 9110 §15.5.2
@@ -67,22 +69,34 @@ class Guard:
         given = environ.get("HTTP_AUTHORIZATION", "").encode("latin-1", "replace")
         if self._expected and not hmac.compare_digest(given, self._expected):
             return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN'"
-        length = environ.get("CONTENT_LENGTH") or ""
-        if not (length.isascii() and length.isdigit() and len(length) <= _MAX_LENGTH_DIGITS):
+        kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+        if kind not in _CONTENT_TYPES:  # spyne would also unpack MIME attachments
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send SOAP 1.1 with the Content-Type text/xml"
+        length = _length_of(environ)
+        if length is None or environ.get("HTTP_TRANSFER_ENCODING"):
             return HTTPStatus.LENGTH_REQUIRED, "the message needs a Content-Length"
-        if int(length) > self._max_bytes:
+        if length > self._max_bytes:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the message has more than {self._max_bytes} bytes: split it"
         return None
 
 
-def _discard(message: Any) -> None:
+def _discard(environ: dict[str, Any]) -> None:
     """Read what was refused: closing a connection with unread data would also throw away our answer."""
-    left = _MAX_DISCARDED_BYTES
+    left = _length_of(environ)
+    if environ.get("HTTP_TRANSFER_ENCODING"):
+        left = _MAX_DISCARDED_BYTES
+    if left is None or left > _MAX_DISCARDED_BYTES:
+        return
     try:
-        while left > 0 and (chunk := message.read(_CHUNK_BYTES)):
+        while left > 0 and (chunk := environ["wsgi.input"].read(_CHUNK_BYTES)):
             left -= len(chunk)
     except (OSError, ValueError):  # broken off, or chunks that are none: nobody waits for the answer
         return
+
+
+def _length_of(environ: dict[str, Any]) -> int | None:
+    text = environ.get("CONTENT_LENGTH") or ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_LENGTH_DIGITS else None
 
 
 def _headers(body: bytes) -> list[tuple[str, str]]:
@@ -98,6 +112,7 @@ class HttpServer:
         )
         self._server.error_log = _log_cheroot  # type: ignore[method-assign]
         self._server.max_request_header_size = _MAX_HEADER_BYTES
+        self._server.keep_alive_conn_limit = _MAX_IDLE_CONNECTIONS
         self._stopped = threading.Event()
         self._tls = bool(tls_cert)
         if self._tls:
@@ -143,7 +158,7 @@ def _tls_adapter(certificate: Path, key: Path) -> BuiltinSSLAdapter:
 
 
 def _log_cheroot(msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
-    if "socket" in msg.lower():  # broken connections are daily life; cheroot reports them with a traceback
-        _log.debug("%s: %s", msg, sys.exc_info()[1])
+    if isinstance(error := sys.exc_info()[1], OSError):  # broken connections are daily life, also those with TLS
+        _log.debug("%s: %s", msg, error)
     else:
         _log.log(level, "%s", msg, exc_info=traceback)

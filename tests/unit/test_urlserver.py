@@ -184,7 +184,8 @@ def test_a_continued_crawl_keeps_its_scope(tmp_path: Path) -> None:
 @pytest.mark.parametrize("token", ["", "wrong", "secret2", "sécret"])
 def test_without_the_token_nothing_happens(tmp_path: Path, token: str) -> None:
     with serving(tmp_path, *START, "--token", "secret") as program:
-        headers = {"Authorization": f"Bearer {token}".encode()} if token else {}
+        headers: dict[str, str | bytes] = {"Authorization": f"Bearer {token}".encode()} if token else {}
+        headers["Content-Type"] = "text/xml"
         answer = requests.post(address_of(program), data=GET_TOTALS, headers=headers, timeout=20)
         assert answer.status_code == 401
         assert answer.headers["WWW-Authenticate"] == "Bearer"
