@@ -48,6 +48,13 @@ def resolve(reference: str, base: str | None = None) -> str | None:
     return None if ".." in origin or "//." in origin else address
 
 
+def typed(text: str) -> str | None:
+    """The address of a URL as a person types it: a missing scheme is http. None for what is no crawlable URL."""
+    if "://" in text:
+        return resolve(text)
+    return None if "@" in text.partition("/")[0] else resolve(f"http://{text}")  # a mail address is no host
+
+
 def _without_user(address: str) -> str:
     scheme, _, rest = address.partition("://")
     authority, slash, path = rest.partition("/")

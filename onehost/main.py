@@ -12,7 +12,7 @@ from client.coordinator import Coordinator
 from common import VERSION
 from common.config import Settings, add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
-from common.urls import resolve
+from common.urls import typed
 from common.wire import Totals
 from onehost.parts import Part, PartFailed, free_port
 
@@ -64,7 +64,7 @@ def _checked(options: argparse.Namespace) -> Settings:
     if not starts and not settings.memory.exists():
         raise ConfigError("give a start URL, such as: crawl http://example.org/")
     for url in starts:
-        if resolve(url if "://" in url else f"http://{url}") is None:
+        if typed(url) is None:
             raise ConfigError(f"start URL {url!r} is no http or https URL")
     try:
         settings.memory.mkdir(parents=True, exist_ok=True)
