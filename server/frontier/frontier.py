@@ -376,7 +376,8 @@ class Frontier:
     def _leased_again(self, lease: Lease) -> Leased:
         self._extend(self._change(), lease)  # the answer promises the whole time again
         rows = self._store.scan(Table.LEASED, job_key(lease.job), job_key(lease.job + 1))
-        return self._handed_out(lease, [Entry.unpacked(unpack_placed(value)[1]) for _, value in rows])
+        in_order = sorted(value for _, value in rows)  # a value begins with host and place
+        return self._handed_out(lease, [Entry.unpacked(unpack_placed(value)[1]) for value in in_order])
 
     def _handed_out(self, lease: Lease, entries: Sequence[Entry]) -> Leased:
         clients = len(self._leases.clients() | self._callers.keys())

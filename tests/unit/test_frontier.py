@@ -118,7 +118,7 @@ def test_the_same_request_gives_the_same_job(frontiers: Make) -> None:
     case.clock.advance(99)
     again = case.lease("a", "r1")
     assert again.job == first.job
-    assert set(urls_of(again)) == set(pages("a", 5)[1:])
+    assert urls_of(again) == pages("a", 5)[1:]
     assert again.hosts == first.hosts
     case.clock.advance(99)  # the answer promised the whole time once more
     assert case.frontier.expire() == 0
