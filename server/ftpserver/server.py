@@ -92,6 +92,9 @@ def _tls_handler_class(certificate: Path, key: Path, shared: dict[str, Any]) -> 
 
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
+    # TLS 1.3 sends tickets after the handshake. A client that only writes (curl) closes without having read them,
+    # which resets the connection and loses the end of the upload; pyOpenSSL has no way to turn tickets off.
+    context.set_max_proto_version(SSL.TLS1_2_VERSION)
     try:
         context.use_certificate_chain_file(str(certificate))
         context.use_privatekey_file(str(key))

@@ -5,6 +5,7 @@ pyftpdlib runs each session in a thread of its own (see server), so a command ma
 
 import logging
 import posixpath
+import socket
 import sys
 from typing import Any, ClassVar
 
@@ -88,6 +89,11 @@ class DataChannel(DTPHandler):
     timeout = STALL_SECONDS
     _resp: tuple[Any, ...]
     _error: bool
+
+    def __init__(self, sock: socket.socket, cmd_channel: Any) -> None:
+        # Otherwise a TLS handshake waits for a delayed acknowledgement: 40 ms for each file.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(sock, cmd_channel)
 
     def handle_error(self) -> None:
         error = sys.exception()
