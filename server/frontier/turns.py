@@ -9,7 +9,6 @@ from collections import defaultdict
 from itertools import count, islice
 from math import inf
 
-
 _HUNGRY_SECONDS = 30.0  # a client that has not asked for so long is not waiting any more
 
 

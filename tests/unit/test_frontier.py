@@ -225,6 +225,20 @@ def test_new_hosts_do_not_push_in(frontiers: Make) -> None:
     assert urls_of(case.lease("a", wanted=1)) == ["http://old/1"]
 
 
+def test_a_client_that_has_all_hosts_leaves_some_to_the_hungry(frontiers: Make) -> None:
+    case = frontiers(lease_seconds=100)
+    for host in "abcd":
+        case.add(*pages(host, 100))
+    first = case.lease("a", wanted=40)
+    assert len(first.hosts) == 4
+    assert not case.lease("b").tasks
+    second = case.lease("a", wanted=40)  # before it has run dry, as clients do
+    assert [share.host for share in second.hosts] == ["a", "b"]
+    case.finish("a", first)
+    case.clock.advance(1)
+    assert {share.host for share in case.lease("b").hosts} == {"c", "d"}
+
+
 def test_connections_are_shared_out_to_all_who_ask(frontiers: Make) -> None:
     case = frontiers(delay_seconds=0, connections_per_host=4)
     case.add(*pages("a", 400))
