@@ -131,6 +131,11 @@ def test_negative_numbers_and_odd_urls_do_no_harm(tmp_path: Path) -> None:
     assert "Traceback" not in program.errors()
 
 
+def test_a_table_that_is_too_long_can_be_split(url: str) -> None:
+    with pytest.raises(zeep.exceptions.Fault, match="a table has more than 10,000,000 bytes: split it"):
+        Soap(url).report("w1", "1", {}, [f"http://example.org/{i}/{'x' * 1970}" for i in range(6000)])
+
+
 # --- HTTP
 
 
