@@ -1,17 +1,19 @@
 """One clientCrawler per work folder: a locked pid file, and becoming a daemon. The only importer of python-daemon."""
 
-import errno
+import contextlib
 import fcntl
 import os
 import signal
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import daemon
 
 _POLL_SECONDS = 0.1
+_GRACE_SECONDS = 0.5  # who only looks whether the lock is free holds it for a moment, too
+_READY = b"ready"
 
 
 class AlreadyRunning(Exception):
@@ -28,13 +30,13 @@ class PidFile:
     def acquire(self) -> None:
         """Take the lock. It stays with the daemon when this process forks."""
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            if error.errno in (errno.EAGAIN, errno.EACCES):
-                raise AlreadyRunning(f"clientCrawler is already running (pid {self._read()})") from error
-            raise
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while not _locked(handle):
+            if time.monotonic() > deadline:
+                os.close(handle)
+                raise AlreadyRunning(f"clientCrawler is already running (pid {self._read() or 'not known yet'})")
+            time.sleep(_POLL_SECONDS)
+        os.ftruncate(handle, 0)  # of one that was killed: nobody may take that number for ours
         self._handle = handle
 
     @property
@@ -49,53 +51,84 @@ class PidFile:
     def release(self) -> None:
         """Say that we have ended properly."""
         os.ftruncate(self.handle, 0)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let go without a word; the lock is free when nobody else who inherited it has it."""
         os.close(self.handle)
         self._handle = None
 
     def running_pid(self) -> int | None:
-        """The process that holds the lock; None if nobody does."""
+        """The process that holds the lock, 0 if it has not written its number yet; None if nobody does."""
         try:
             handle = os.open(self._path, os.O_RDWR)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return self._read()
+            return None if _locked(handle) else self._read()
         finally:
             os.close(handle)
-        return None
 
     def left_behind(self) -> bool:
         """Whether the last one ended without saying so."""
         return self.running_pid() is None and self._read() != 0
 
-    def stop_running(self, pid: int, timeout_seconds: float) -> bool:
+    def stop_running(self, timeout_seconds: float) -> bool:
         """Send SIGTERM and wait until the lock is free; False if it still is not."""
-        os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + timeout_seconds
-        while self.running_pid() is not None:
+        told = 0
+        while (pid := self.running_pid()) is not None:
             if time.monotonic() > deadline:
                 return False
+            if pid not in (0, told):  # 0 would be all processes of our group
+                told = pid
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
             time.sleep(_POLL_SECONDS)  # a lock of another process cannot be waited for with a limit
         return True
 
     def _read(self) -> int:
         try:
-            return int(self._path.read_text() or 0)
+            return max(0, int(self._path.read_text() or 0))
         except (OSError, ValueError):
             return 0
 
 
-@contextmanager
-def detached(pid_file: PidFile, folder: Path) -> Iterator[None]:
-    """Go on as a daemon. The process that called ends with exit code 0; the block runs in the daemon."""
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def started(pid_file: PidFile, folder: Path, work: Callable[[Callable[[], None]], int]) -> bool:
+    """Run `work` in a daemon. Returns as soon as `work` has called what it is given (True) or has ended (False)."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        sys.exit(_run_detached(pid_file, folder, writer, work))
+    os.close(writer)
+    pid_file.leave()
+    os.waitpid(child, 0)  # it ends at once: the daemon is its grandchild
+    with os.fdopen(reader, "rb") as pipe:
+        return pipe.read() == _READY
+
+
+def _run_detached(pid_file: PidFile, folder: Path, writer: int, work: Callable[[Callable[[], None]], int]) -> int:
+    def ready() -> None:
+        pid_file.write_pid()
+        os.write(writer, _READY)
+        os.close(writer)
+
     context = daemon.DaemonContext(
         working_directory=str(folder),
-        files_preserve=[pid_file.handle],
+        files_preserve=[pid_file.handle, writer],
         umask=0o022,
+        detach_process=True,  # left to itself, python-daemon stays when our parent is process 1, as in a container
         # Handled by the command itself, the same way as in the foreground.
         signal_map={signal.SIGTTIN: None, signal.SIGTTOU: None, signal.SIGTSTP: None},
     )
     with context:
-        yield
+        return work(ready)

@@ -4,15 +4,17 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from client.coordinator import Coordinator
 from client.patience import persist
 from client.spool import Parcel, Spool
 from client.uploader import Uploader
-from common.errors import RemoteRefused
-from common.wire import JobSettings, Receipt
+from common.errors import BundleError, RemoteRefused
+from common.wire import JobSettings, Outcome, Receipt, Report, UrlResult
 
+_MAX_DETAIL = 300
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -37,16 +39,13 @@ class Delivery:
         self._uploads_to: tuple[object, ...] = ()
 
     def deliver(self, parcel: Parcel, settings: JobSettings) -> Receipt | None:
-        """Bring one parcel to its end; None if a server refuses it for good."""
+        """Bring one parcel to its end; None if it can never be delivered."""
         try:
-            uploader = self._uploader_for(settings)
-            for bundle in parcel.bundles:
-                self._persist(lambda path=bundle: uploader.upload(path), f"uploading {bundle.name}")  # type: ignore[misc]
             report = parcel.report()
+            report = self._uploaded(parcel, report, settings)
             receipt = self._persist(lambda: self._coordinator.send(report), f"reporting on job {parcel.job}")
-        except RemoteRefused as error:
-            aside = self._spool.refuse(parcel)
-            _log.error("a parcel of job %s was refused (%s); it is kept in %s", parcel.job, error, aside)
+        except (RemoteRefused, BundleError) as error:
+            self._set_aside(parcel, error)
             return None
         self._spool.remove(parcel)
         _log.info(
@@ -54,6 +53,26 @@ class Delivery:
             parcel.job, len(report.results), receipt.accepted, receipt.refused, receipt.new_urls,
         )  # fmt: skip
         return receipt
+
+    def _uploaded(self, parcel: Parcel, report: Report, settings: JobSettings) -> Report:
+        """The report that may be sent now: pages that will never be stored are reported as failed, not as stored.
+
+        So the server tries them again, but not for ever.
+        """
+        uploader = self._uploader_for(settings)
+        try:
+            for bundle in parcel.bundles:
+                self._persist(lambda path=bundle: uploader.upload(path), f"uploading {bundle.name}")  # type: ignore[misc]
+        except (RemoteRefused, BundleError) as error:
+            self._set_aside(parcel, error)
+            results = [_not_stored(result, str(error)) for result in report.results]
+            return replace(report, results=results, size=0)
+        return report
+
+    def _set_aside(self, parcel: Parcel, reason: Exception) -> None:
+        if parcel.folder.exists():
+            aside = self._spool.refuse(parcel)
+            _log.error("a parcel of job %s was refused (%s); it is kept in %s", parcel.job, reason, aside)
 
     def recover(self) -> None:
         """Deliver what an earlier run left in the spool, and give back what it had begun."""
@@ -95,3 +114,10 @@ class Delivery:
 
     def _persist(self, call: Callable[[], _T], what: str) -> _T:
         return persist(call, what, self._stopped, self._max_wait_seconds)
+
+
+def _not_stored(result: UrlResult, reason: str) -> UrlResult:
+    if result.outcome is not Outcome.STORED:
+        return result
+    detail = f"fetched, but the bundle was refused: {reason}"[:_MAX_DETAIL]
+    return replace(result, outcome=Outcome.INTERNAL, detail=detail)

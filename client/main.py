@@ -1,6 +1,7 @@
 """The command clientCrawler: start, stop, restart, status, foreground."""
 
 import argparse
+import contextlib
 import logging
 import re
 import signal
@@ -13,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from client.coordinator import Coordinator
-from client.daemonize import AlreadyRunning, PidFile, detached
+from client.daemonize import AlreadyRunning, PidFile, started
 from client.pipeline import Pipeline, Services
 from client.results import MinedPage
 from client.spool import Spool
@@ -47,11 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = from_options(options)
         settings = replace(settings, folder=settings.folder.absolute())  # a daemon changes its folder
-        state = _state_folder(settings)
-        return commands[options.command](settings, PidFile(state / _PID_NAME))
+        if options.command in ("start", "restart", "foreground"):
+            _state_folder(settings).mkdir(parents=True, exist_ok=True)
+        return commands[options.command](settings, PidFile(_state_folder(settings) / _PID_NAME))
     except PavoukError as error:
         print(f"clientCrawler: {error}", file=sys.stderr)
-        return _BAD_USAGE
+    except OSError as error:
+        print(f"clientCrawler: cannot use the work folder {options.dir}: {error}", file=sys.stderr)
+    return _BAD_USAGE
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,17 +77,18 @@ def _start(settings: Settings, pid_file: PidFile) -> int:
         print(error)
         return _OK
     log_file = _state_folder(settings) / _LOG_NAME
+    log_file.open("a").close()  # a daemon could not say that it is not allowed to
     pipeline_of = _prepared(settings)
-    print(f"clientCrawler started; log in {log_file}", flush=True)
-    with detached(pid_file, settings.folder):
+
+    def work(ready: Callable[[], None]) -> int:
         logs.set_up(settings.client.log_level, log_file)
-        pid_file.write_pid()
-        try:
-            _work(pipeline_of(lambda page: None))
-        except Exception:
-            _log.exception("the client ends because of a mistake of its own")
-            return _FAILED
-        pid_file.release()
+        return _work(pipeline_of(lambda page: None), pid_file, ready)
+
+    sys.stdout.flush()  # the daemon must not print it again
+    if not started(pid_file, settings.folder, work):
+        print(f"clientCrawler did not start; see {log_file}", file=sys.stderr)
+        return _FAILED
+    print(f"clientCrawler started; log in {log_file}")
     return _OK
 
 
@@ -92,7 +97,7 @@ def _stop(settings: Settings, pid_file: PidFile) -> int:
     if pid is None:
         print("clientCrawler is not running")
         return _OK
-    if not pid_file.stop_running(pid, _STOP_SECONDS):
+    if not pid_file.stop_running(_STOP_SECONDS):
         print(f"clientCrawler (pid {pid}) did not stop within {_STOP_SECONDS:.0f} s", file=sys.stderr)
         return _FAILED
     print("clientCrawler stopped")
@@ -121,18 +126,27 @@ def _foreground(settings: Settings, pid_file: PidFile) -> int:
     except AlreadyRunning as error:
         print(f"clientCrawler: {error}", file=sys.stderr)
         return _FAILED
-    pid_file.write_pid()
     logs.set_up(settings.client.log_level)
-    print(f"clientCrawler works for {_url(settings)}", flush=True)
-    _work(_prepared(settings)(_print_page))
-    pid_file.release()
-    return _OK
+
+    def ready() -> None:
+        pid_file.write_pid()
+        print(f"clientCrawler works for {_url(settings)}", flush=True)
+
+    return _work(_prepared(settings)(_print_page), pid_file, ready)
 
 
-def _work(pipeline: Pipeline) -> None:
+def _work(pipeline: Pipeline, pid_file: PidFile, ready: Callable[[], None]) -> int:
+    """Says that it is ready when a signal to stop would find it so."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: pipeline.stop())
-    pipeline.run()
+    ready()
+    try:
+        pipeline.run()
+    except Exception:
+        _log.exception("the client ends because of a mistake of its own")
+        return _FAILED
+    pid_file.release()
+    return _OK
 
 
 def _prepared(settings: Settings) -> Callable[[Callable[[MinedPage], None]], Pipeline]:
@@ -141,6 +155,7 @@ def _prepared(settings: Settings) -> Callable[[Callable[[MinedPage], None]], Pip
     ident = _ident(settings)
     ca_file = _certificate(settings)
     url = _url(settings)
+    spool = Spool(_state_folder(settings) / "spool")
 
     def uploader(job: JobSettings) -> Uploader:
         host = job.ftp_host or client.server_ip
@@ -150,7 +165,7 @@ def _prepared(settings: Settings) -> Callable[[Callable[[MinedPage], None]], Pip
         services = Services(
             coordinator=lambda: Coordinator(url, ident, client.token, ca_file),
             uploader=uploader,
-            spool=Spool(_state_folder(settings) / "spool"),
+            spool=spool,
             clock=SystemClock(),
             max_wait_seconds=client.max_wait,
         )
@@ -175,12 +190,7 @@ def _certificate(settings: Settings) -> str:
 
 
 def _state_folder(settings: Settings) -> Path:
-    folder = settings.folder / STATE_FOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
-    return folder
+    return settings.folder / STATE_FOLDER
 
 
 def _ident(settings: Settings) -> str:
@@ -201,8 +211,9 @@ def _print_page(page: MinedPage) -> None:
     else:
         rest = f"[{page.outcome}]" + (f"[{page.detail}]" if page.detail else "")
     # One write, so that the lines of several threads stay whole.
-    sys.stdout.write(f"{thread} {page.task.url} {rest}\n")
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):  # a reader that has gone away is no reason to stop working
+        sys.stdout.write(f"{thread} {page.task.url} {rest}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

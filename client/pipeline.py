@@ -41,6 +41,7 @@ _MAX_PARCELS = 8  # packed and not shipped yet; then packing waits
 _TICK_SECONDS = 0.2
 _STOP_FETCH_SECONDS = 10.0  # fetches under way get so long to end when the client stops
 _STOP_SHIP_SECONDS = 30.0  # uploads as well; what is not shipped then stays in the spool
+_NO_ROOM_SECONDS = 2.0  # until we look again whether the disk takes something
 _HOST_FAILURES = (Outcome.DNS, Outcome.REFUSED, Outcome.TIMEOUT, Outcome.TLS)
 _MAX_HOST_FAILURES = 3  # in a row, then the host's other URLs are not tried now
 _MAX_HOLD_SECONDS = 60.0  # a host that asks for a longer pause gets it from the server: its URLs go back
@@ -135,13 +136,13 @@ class Pipeline:
             if self._clock.ticks() >= ask_at and self._wants_work():
                 try:
                     job = coordinator.get_job(request, _MAX_WAITING_URLS)
-                except (RemoteUnavailable, RemoteRefused) as error:
+                    self._accept(job)
+                except (RemoteUnavailable, RemoteRefused, OSError) as error:  # OSError: such as a full disk
                     failures += 1
                     ask_at = self._clock.ticks() + self._retry_wait(failures, error)
                     continue
                 failures, request = 0, uuid.uuid4().hex
                 ask_at = self._clock.ticks() + (0.0 if job.tasks else job.wait_seconds)
-                self._accept(job)
             until_asking = ask_at - self._clock.ticks()
             if self._wake.wait(min(_TICK_SECONDS, until_asking) if until_asking > 0 else _TICK_SECONDS):
                 self._wake.clear()
@@ -156,7 +157,7 @@ class Pipeline:
     def _retry_wait(self, failures: int, error: Exception) -> float:
         wait = wait_seconds(failures, self._services.max_wait_seconds)
         level = logging.WARNING if failures in (1, 5) or failures % 50 == 0 else logging.DEBUG
-        _log.log(level, "no job from the URL server (%s); asking again in %.1f s", error, wait)
+        _log.log(level, "no job (%s); asking again in %.1f s", error, wait)
         return wait
 
     def _accept(self, job: Job) -> None:
@@ -181,7 +182,8 @@ class Pipeline:
         for active in self._active():
             if everything or active.harvest.is_due(_MAX_HARVEST_BYTES):
                 with self._lock:
-                    if active.is_cut:
+                    # At the end also when there is one: it may have been made before the last page came.
+                    if active.is_cut and not everything:
                         continue
                     active.is_cut = True
                     active.parcels += 1
@@ -308,16 +310,31 @@ class Pipeline:
             except Exception:  # a mistake of ours must cost this page only
                 _log.exception("mining %s", fetched.result.task.url)
                 page = MinedPage(fetched.result.task, Outcome.INTERNAL, "the client made a mistake; its log has it")
-            active.harvest.add(page, fetched.fact)
-            self._on_page(page)
+            if self._collect(active, page, fetched.fact):
+                self._on_page(page)
             if active.harvest.is_complete:
                 self._wake.set()
+
+    def _collect(self, active: _ActiveJob, page: MinedPage, fact: HostFact) -> bool:
+        """Put a page into its harvest; False if there is no room for it before we are stopped."""
+        while True:
+            try:
+                active.harvest.add(page, fact)
+                return True
+            except OSError as error:  # such as a full disk: wait for room
+                _log.error("%s cannot be kept: %s", page.task.url, error)
+                if self._stopping.wait(_NO_ROOM_SECONDS):
+                    return False  # given back with the unfinished ones
 
     # --- pack and ship -----------------------------------------------------------------------------------------
 
     def _pack_loop(self) -> None:
         while (active := self._to_pack.get()) is not None:
-            parcel = self._pack(active)
+            try:
+                parcel = self._pack(active)
+            except Stopped:
+                _log.warning("pages of job %s are given up, because they cannot be packed", active.harvest.job)
+                continue
             with self._lock:
                 active.is_cut = False
             if parcel is None:
@@ -336,8 +353,8 @@ class Pipeline:
                 return active.harvest.cut()
             except OSError as error:  # such as a full disk: wait for room, nothing is lost meanwhile
                 _log.error("job %s cannot be packed: %s", active.harvest.job, error)
-                if self._abandoned.wait(5.0):
-                    return None
+                if self._abandoned.wait(_NO_ROOM_SECONDS):
+                    raise Stopped from error
 
     def _ship_loop(self) -> None:
         delivery = self._delivery(self._abandoned)

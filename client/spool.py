@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.bundle import FORMATS
+from common.errors import BundleError
 from common.files import publish
 from common.wire import FoundUrl, HostFact, Report, UrlResult, from_table, to_table
 
@@ -35,14 +36,18 @@ class Parcel:
         return sorted(path for path in self.folder.iterdir() if path.name.endswith(FORMATS))
 
     def report(self) -> Report:
-        data = json.loads((self.folder / REPORT_NAME).read_bytes())
-        return Report(
-            job=self.job,
-            results=from_table(UrlResult, data["results"]),
-            found=from_table(FoundUrl, data["found"]),
-            hosts=from_table(HostFact, data["hosts"]),
-            size=data["size"],
-        )
+        """BundleError if it is damaged."""
+        try:
+            data = json.loads((self.folder / REPORT_NAME).read_bytes())
+            return Report(
+                job=self.job,
+                results=from_table(UrlResult, data["results"]),
+                found=from_table(FoundUrl, data["found"]),
+                hosts=from_table(HostFact, data["hosts"]),
+                size=data["size"],
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BundleError(f"the report of a parcel cannot be read: {error}") from error
 
 
 class Spool:

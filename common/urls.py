@@ -56,6 +56,11 @@ def resolve(reference: str, base: str | None = None) -> str | None:
 def is_plain_address(url: str) -> bool:
     """Whether `url` is certainly an address already: a quick yes, or no answer."""
     return len(url) <= MAX_URL_LENGTH and _PLAIN.fullmatch(url) is not None and url.find("/", 8) <= _MAX_LABEL_LENGTH
+def typed(text: str) -> str | None:
+    """The address of a URL as a person types it: a missing scheme is http. None for what is no crawlable URL."""
+    if "://" in text:
+        return resolve(text)
+    return None if "@" in text.partition("/")[0] else resolve(f"http://{text}")  # a mail address is no host
 
 
 def _without_user(address: str) -> str:

@@ -1,6 +1,7 @@
 """The command crawl: start the parts, show how it goes on, end when the crawl is done, leave a summary."""
 
 import argparse
+import contextlib
 import signal
 import sys
 import threading
@@ -11,7 +12,7 @@ from client.coordinator import Coordinator
 from common import VERSION
 from common.config import Settings, add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
-from common.urls import resolve
+from common.urls import typed
 from common.wire import Totals
 from onehost.parts import Part, PartFailed, free_port
 
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run crawl; returns the exit code."""
     options = _parser().parse_args(argv)
     interrupted = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: interrupted.set())
     try:
         settings = _checked(options)
@@ -59,10 +60,11 @@ def _parser() -> argparse.ArgumentParser:
 def _checked(options: argparse.Namespace) -> Settings:
     """Mistakes are found before anything is started."""
     settings = from_options(options)
-    if not options.urls and not settings.url_server.start_urls and not (settings.memory).exists():
+    starts = (*settings.url_server.start_urls, *options.urls)
+    if not starts and not settings.memory.exists():
         raise ConfigError("give a start URL, such as: crawl http://example.org/")
-    for url in options.urls:
-        if resolve(url if "://" in url else f"http://{url}") is None:
+    for url in starts:
+        if typed(url) is None:
             raise ConfigError(f"start URL {url!r} is no http or https URL")
     try:
         settings.memory.mkdir(parents=True, exist_ok=True)
@@ -79,6 +81,7 @@ class Crawl:
         self._settings = settings
         self._interrupted = interrupted
         self._started = time.monotonic()
+        self._blacklist = settings.memory / "blacklist.txt"
         logs = settings.memory
         self._ftp = Part("ftpServer", "server.ftpserver.main", "listens on", logs / "ftpServer.log")
         self._url = Part("urlServer", "server.urlserver.main", "listens on", logs / "urlServer.log")
@@ -90,16 +93,25 @@ class Crawl:
         try:
             coordinator = self._start()
             finished = self._watch(coordinator)
-        finally:
             # The client first: it still has something to deliver to the other two.
+            self._client.stop()
+            with contextlib.suppress(RemoteUnavailable):
+                self._last, _ = coordinator.totals()
+        finally:
             for part in (self._client, self._url, self._ftp):
                 part.stop()
         summary = self._summary(finished)
         (self._settings.folder / SUMMARY_NAME).write_text(summary, encoding="utf-8")
         print(summary, end="", flush=True)
+        return self._exit_code(finished)
+
+    def _exit_code(self, finished: bool) -> int:
         if not finished:
             return _INTERRUPTED
-        return 0 if self._last.stored else 1
+        if self._last.stored:
+            return 0
+        print(f"crawl: no page was stored; {self._blacklist} and the logs beside it say why", file=sys.stderr)
+        return 1
 
     def _start(self) -> Coordinator:
         loopback = ("--ip", "127.0.0.1", "--token", "", "--tls-cert", "", "--tls-key", "")
@@ -156,11 +168,10 @@ class Crawl:
 
     def _summary(self, finished: bool) -> str:
         now, seconds = self._last, time.monotonic() - self._started
-        blacklist = self._settings.memory / "blacklist.txt"
         lines = [
             "finished" if finished else "interrupted; run the same command again to go on",
             f"pages stored   {now.stored}" + self._in_this_run(),
-            f"failed         {now.failed}" + (f"  (see {blacklist})" if now.failed else ""),
+            f"failed         {now.failed}" + (f"  (see {self._blacklist})" if now.failed else ""),
             f"excluded       {now.excluded}  (robots.txt, scope, limits)",
             f"still to do    {now.queued + now.leased}",
             f"bundles        {now.size / 1e6:.1f} MB in {self._settings.pages}",

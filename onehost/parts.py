@@ -1,6 +1,8 @@
 """The parts of a crawl on one machine, as child processes that end with us and are started again when they die."""
 
 import ctypes
+import functools
+import os
 import random
 import re
 import signal
@@ -8,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -16,8 +19,10 @@ from common.errors import PavoukError
 
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 90.0
-_MAX_RESTARTS = 5
+_MAX_RESTARTS = 5  # in a row
+_HEALTHY_SECONDS = 60.0  # one that has lived so long does not belong to a row of deaths
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+_prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec it could wait for a lock for ever
 
 
 # Below the range that Linux takes the ports of outgoing connections from: a port in that range can be taken by one
@@ -53,10 +58,12 @@ class Part:
         self._arguments: Sequence[str] = ()
         self._process: subprocess.Popen[str] | None = None
         self._restarts = 0
+        self._started = 0.0
 
     def start(self, arguments: Sequence[str]) -> None:
         """Start and wait until it says that it is ready."""
         self._arguments = arguments
+        self._started = time.monotonic()
         log = self._log.open("a", encoding="utf-8")
         self._process = subprocess.Popen(
             # -P: a folder of the user's that is called like one of our packages must not get in the way
@@ -66,7 +73,7 @@ class Part:
             stderr=log,
             text=True,
             start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
-            preexec_fn=_end_with_parent,
+            preexec_fn=functools.partial(_end_with_parent, os.getpid()),
         )
         reader = _Reader(self._process.stdout, log, self._ready)  # type: ignore[arg-type]
         match = reader.wait()
@@ -79,7 +86,8 @@ class Part:
         """Start it again if it has died; says whether that was so."""
         if self._process is None or self._process.poll() is None:
             return False
-        self._restarts += 1
+        healthy = time.monotonic() - self._started > _HEALTHY_SECONDS
+        self._restarts = 1 if healthy else self._restarts + 1
         if self._restarts > _MAX_RESTARTS:
             raise PartFailed(f"{self.name} dies again and again:\n{self._last_lines()}")
         self.start(self._arguments)
@@ -126,6 +134,12 @@ class _Reader:
         self._done.set()
 
 
-def _end_with_parent() -> None:
-    """In the child: be told by the kernel when the parent is gone, also after a kill -9."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def _end_with_parent(parent: int) -> None:
+    """In the child: be ended by the kernel when the parent is gone, also after a kill -9.
+
+    At once, because nobody is left to end the parts in order, and the next crawl in this folder needs their locks.
+    All of them are made to survive it.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it was gone before
+        os._exit(1)

@@ -46,16 +46,20 @@ def run_ftp_server(folder: Path, *options: str, port: int = 0) -> Iterator[FtpSe
 
 def stored_bundles(pages: Path) -> dict[str, bytes]:
     """Every complete bundle in Pages/ with its content; each has its manifest beside it."""
-    found = [path for path in pages.glob("*/*") if parse_bundle_name(path.name)]
+    found = [path for path in _in_domains(pages) if parse_bundle_name(path.name)]
     assert all(manifest_path(path).exists() for path in found)
     return {path.name: path.read_bytes() for path in found}
 
 
 def strangers_in(pages: Path) -> list[str]:
     """What is in the folders of the domains besides bundles and manifests."""
-    bundles = {path for path in pages.glob("*/*") if parse_bundle_name(path.name)}
+    bundles = {path for path in _in_domains(pages) if parse_bundle_name(path.name)}
     expected = bundles | {manifest_path(path) for path in bundles}
-    return [path.name for path in pages.glob("*/*") if is_domain_name(path.parent.name) and path not in expected]
+    return [path.name for path in _in_domains(pages) if path not in expected]
+
+
+def _in_domains(pages: Path) -> list[Path]:
+    return [path for path in pages.glob("*/*") if is_domain_name(path.parent.name)]
 
 
 def catalogued_bundles(pages: Path) -> list[str]:

@@ -5,6 +5,7 @@ pyftpdlib runs each session in a thread of its own (see server), so a command ma
 
 import logging
 import posixpath
+import socket
 import sys
 from typing import Any, ClassVar
 
@@ -17,11 +18,13 @@ from server.ftpserver.uploads import NotNow, Place, TooLong, Upload, Uploads, is
 # Everything else is refused as unknown, and does not show in FEAT or HELP: no reading, listing, deleting,
 # appending, restarting, and no PORT, with which a server can be made to connect to somebody else.
 COMMANDS = (
-    "USER", "PASS", "QUIT", "TYPE", "PWD", "CWD", "MKD", "STOR", "RNFR", "RNTO", "PASV", "EPSV",
+    "USER", "PASS", "QUIT", "TYPE", "PWD", "CWD", "CDUP", "MKD", "STOR", "RNFR", "RNTO", "PASV", "EPSV",
     "NOOP", "FEAT", "HELP", "SYST", "OPTS", "AUTH", "PBSZ", "PROT",
 )  # fmt: skip
 IDLE_SECONDS = 120.0  # a control connection without a command; the client simply connects anew
 STALL_SECONDS = 60.0  # a data connection without a byte
+
+_OUTSIDE = "\0"  # what is no valid path
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +43,18 @@ class Names:
         self.cmd_channel = cmd_channel
 
     def ftp2fs(self, path: str) -> str:
-        return "/" + posixpath.normpath(posixpath.join(self.cwd, path)).lstrip("/")
+        names: list[str] = []
+        for name in posixpath.join(self.cwd, path).split("/"):
+            if name == ".." and not names:
+                return _OUTSIDE
+            if name == "..":
+                names.pop()
+            elif name not in ("", "."):
+                names.append(name)
+        return "/" + "/".join(names)
 
     def fs2ftp(self, path: str) -> str:
-        return path
+        return "/.." if path == _OUTSIDE else path
 
     def validpath(self, path: str) -> bool:
         return path.isprintable()
@@ -78,6 +89,11 @@ class DataChannel(DTPHandler):
     timeout = STALL_SECONDS
     _resp: tuple[Any, ...]
     _error: bool
+
+    def __init__(self, sock: socket.socket, cmd_channel: Any) -> None:
+        # Otherwise a TLS handshake waits for a delayed acknowledgement: 40 ms for each file.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().__init__(sock, cmd_channel)
 
     def handle_error(self) -> None:
         error = sys.exception()

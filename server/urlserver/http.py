@@ -5,6 +5,9 @@ cheroot carries it: unlike waitress it speaks TLS itself.
 
 import hmac
 import logging
+import socket
+import sys
+import threading
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
@@ -24,7 +27,13 @@ _SOAP_FAULT = (
     "<faultcode>soap:{code}</faultcode><faultstring>{text}</faultstring>"
     "</soap:Fault></soap:Body></soap:Envelope>"
 )
-_IDLE_SECONDS = 60  # a connection without a request is closed
+_IDLE_SECONDS = 20  # without a byte; then a connection is closed, for a half request holds a thread
+_CONTENT_TYPES = ("text/xml", "application/xml")
+_MAX_IDLE_CONNECTIONS = 1000  # they cost no thread; a client that must connect anew for each call costs more
+_MAX_HEADER_BYTES = 64_000
+_MAX_LENGTH_DIGITS = 15
+_CHUNK_BYTES = 1 << 16
+_MAX_DISCARDED_BYTES = 256 << 20
 _log = logging.getLogger(__name__)
 
 
@@ -47,8 +56,11 @@ class Guard:
         status, text = refusal
         code = "Client.Token" if status is HTTPStatus.UNAUTHORIZED else "Client"
         body = _SOAP_FAULT.format(code=code, text=escape(text)).encode()
-        # The rest of the message is not read, so the connection cannot go on.
-        start_response(f"{status.value} {status.phrase}", [*_headers(body), ("Connection", "close")])
+        _discard(environ)
+        headers = [*_headers(body), ("Connection", "close")]
+        if status is HTTPStatus.UNAUTHORIZED:
+            headers.append(("WWW-Authenticate", "Bearer"))  # RFC 9110 §15.5.2
+        start_response(f"{status.value} {status.phrase}", headers)
         return [body]
 
     def _refusal(self, environ: dict[str, Any]) -> tuple[HTTPStatus, str] | None:
@@ -57,12 +69,34 @@ class Guard:
         given = environ.get("HTTP_AUTHORIZATION", "").encode("latin-1", "replace")
         if self._expected and not hmac.compare_digest(given, self._expected):
             return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN'"
-        length = environ.get("CONTENT_LENGTH") or ""
-        if not length.isdigit():
+        kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+        if kind not in _CONTENT_TYPES:  # spyne would also unpack MIME attachments
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send SOAP 1.1 with the Content-Type text/xml"
+        length = _length_of(environ)
+        if length is None or environ.get("HTTP_TRANSFER_ENCODING"):
             return HTTPStatus.LENGTH_REQUIRED, "the message needs a Content-Length"
-        if int(length) > self._max_bytes:
+        if length > self._max_bytes:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the message has more than {self._max_bytes} bytes: split it"
         return None
+
+
+def _discard(environ: dict[str, Any]) -> None:
+    """Read what was refused: closing a connection with unread data would also throw away our answer."""
+    left = _length_of(environ)
+    if environ.get("HTTP_TRANSFER_ENCODING"):
+        left = _MAX_DISCARDED_BYTES
+    if left is None or left > _MAX_DISCARDED_BYTES:
+        return
+    try:
+        while left > 0 and (chunk := environ["wsgi.input"].read(_CHUNK_BYTES)):
+            left -= len(chunk)
+    except (OSError, ValueError):  # broken off, or chunks that are none: nobody waits for the answer
+        return
+
+
+def _length_of(environ: dict[str, Any]) -> int | None:
+    text = environ.get("CONTENT_LENGTH") or ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_LENGTH_DIGITS else None
 
 
 def _headers(body: bytes) -> list[tuple[str, str]]:
@@ -76,7 +110,10 @@ class HttpServer:
         self._server = Server(
             (ip, port), None, numthreads=threads, max=threads, timeout=_IDLE_SECONDS, request_queue_size=128
         )
-        self._server.error_log = _log_cheroot
+        self._server.error_log = _log_cheroot  # type: ignore[method-assign]
+        self._server.max_request_header_size = _MAX_HEADER_BYTES
+        self._server.keep_alive_conn_limit = _MAX_IDLE_CONNECTIONS
+        self._stopped = threading.Event()
         self._tls = bool(tls_cert)
         if self._tls:
             self._server.ssl_adapter = _tls_adapter(folder / tls_cert, folder / tls_key)
@@ -87,8 +124,8 @@ class HttpServer:
         try:
             self._server.prepare()
         except OSError as error:
-            reason = error.strerror or error
-            raise ConfigError(f"cannot listen on {host} port {port}: {reason}; choose another ip or server_port") from error
+            reason = f"{error.strerror or error}; choose another ip or server_port"
+            raise ConfigError(f"cannot listen on {host} port {port}: {reason}") from error
         bound_host, bound_port = self._server.bind_addr[:2]
         shown = f"[{bound_host}]" if ":" in str(bound_host) else bound_host
         return f"{'https' if self._tls else 'http'}://{shown}:{bound_port}/"
@@ -96,19 +133,32 @@ class HttpServer:
     def serve(self, app: Wsgi) -> None:
         self._server.wsgi_app = app
         self._server.serve()
+        self._stopped.wait()  # cheroot returns at once, while threads still work on requests
 
     def stop(self) -> None:
         """Finish the requests under way and end `serve`."""
         self._server.stop()
+        self._stopped.set()
+
+
+class _TlsAdapter(BuiltinSSLAdapter):
+    """Leaves the handshake to the thread that reads: cheroot would do it where it accepts connections, and one
+    silent peer would keep all others out."""
+
+    def wrap(self, sock: socket.socket) -> tuple[socket.socket, dict[str, str]]:
+        wrapped = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        return wrapped, {"wsgi.url_scheme": "https", "HTTPS": "on"}
 
 
 def _tls_adapter(certificate: Path, key: Path) -> BuiltinSSLAdapter:
     try:
-        return BuiltinSSLAdapter(str(certificate), str(key))
+        return _TlsAdapter(str(certificate), str(key))
     except (OSError, ValueError) as error:
         raise ConfigError(f"tls_cert {certificate} and tls_key {key} cannot be used: {error}") from error
 
 
 def _log_cheroot(msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
-    # Broken connections are daily life; cheroot reports them with a traceback.
-    _log.log(min(level, logging.INFO) if "socket" in msg.lower() else level, "%s", msg, exc_info=traceback)
+    if isinstance(error := sys.exc_info()[1], OSError):  # broken connections are daily life, also those with TLS
+        _log.debug("%s: %s", msg, error)
+    else:
+        _log.log(level, "%s", msg, exc_info=traceback)

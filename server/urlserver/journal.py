@@ -3,8 +3,10 @@
 All of it can be made again from the frontier or is history; nothing here is needed to go on after a crash.
 """
 
+import logging
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from server.frontier.records import FailedRecord
 BLACKLIST_NAME = "blacklist.txt"
 PROGRESS_NAME = "progress.csv"
 _PROGRESS_HEAD = "time,sent,processed,found,queued,bytes\n"
+_log = logging.getLogger(__name__)
 
 
 class Journal:
@@ -30,18 +33,21 @@ class Journal:
         self._progress = (folder / PROGRESS_NAME).open("a", encoding="utf-8")
         if self._progress.tell() == 0:
             self._progress.write(_PROGRESS_HEAD)
+            self._progress.flush()
 
     def report(self, line: str, failed: Iterable[FailedRecord], totals: Totals) -> None:
-        """Record one report."""
+        """Record one report. It is settled already, so a full disk or a closed console only costs the record."""
         now = datetime.fromtimestamp(self._clock.now(), UTC)
-        with self._lock:
-            print(f"{line}\n{self._totals_line(now, totals)}", flush=True)
-            self._blacklist.writelines(_blacklist_line(item) for item in failed)
-            self._blacklist.flush()
-            self._progress.write(
-                f"{now:%Y-%m-%dT%H:%M:%SZ},{totals.sent},{_processed(totals)},{totals.known},{totals.queued},{totals.size}\n"
-            )
-            self._progress.flush()
+        numbers = totals.sent, _processed(totals), totals.known, totals.queued, totals.size
+        try:
+            with self._lock:
+                self._blacklist.writelines(map(_blacklist_line, failed))
+                self._blacklist.flush()
+                self._progress.write(f"{now:%Y-%m-%dT%H:%M:%SZ},{','.join(map(str, numbers))}\n")
+                self._progress.flush()
+                print(f"{line}\n{self._totals_line(now, totals)}", flush=True)
+        except OSError as error:
+            _log.warning("a report is missing in the journal: %s", error)
 
     def _totals_line(self, now: datetime, totals: Totals) -> str:
         processed = _processed(totals)
@@ -53,8 +59,9 @@ class Journal:
         )
 
     def close(self) -> None:
-        self._blacklist.close()
-        self._progress.close()
+        for file in (self._blacklist, self._progress):
+            with suppress(OSError):
+                file.close()
 
 
 def _processed(totals: Totals) -> int:

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = from_options(options)
         logs.set_up(settings.url_server.log_level)
         _run(settings, start_addresses((*settings.url_server.start_urls, *options.urls)))
-    except (PavoukError, StoreError, FrontierError, BadRequest) as error:
+    except (PavoukError, StoreError, FrontierError, BadRequest, OSError) as error:
         print(f"urlServer: {error}", file=sys.stderr)
         return 2
     return 0
@@ -60,8 +60,17 @@ def _parser() -> argparse.ArgumentParser:
 def _run(settings: Settings, starts: Sequence[str]) -> None:
     server = settings.url_server
     _check_exposure(server.ip, server.token)
-    http = HttpServer(server.ip, server.server_port, server.server_threads, server.tls_cert, server.tls_key, settings.folder)
+    tls = server.tls_cert, server.tls_key
+    http = HttpServer(server.ip, server.server_port, server.server_threads, *tls, settings.folder)
     url = http.bind()
+    try:
+        _serve(settings, starts, http, url)
+    finally:
+        http.stop()  # its threads would keep the process alive
+
+
+def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str) -> None:
+    server = settings.url_server
     _make_folder(settings)
     store = RocksStore(settings.memory / _STORE_FOLDER)
     clock = SystemClock()

@@ -4,7 +4,7 @@ import re
 
 from common.config import Settings
 from common.secrets import FTP_USER, ftp_password
-from common.urls import resolve
+from common.urls import typed
 from common.wire import Job, JobSettings, Outcome, Receipt, Report, Totals
 from server.frontier.frontier import Frontier
 from server.urlserver.journal import Journal
@@ -46,7 +46,8 @@ class UrlService:
         _check_client(client)
         settled = self._frontier.report(client, _job_number(report.job), report)
         done = sum(result.outcome in _STORED for result in report.results)
-        line = f"({done} {len(report.found)} {len(report.results) - done} {report.size // 1024}) from {client} [{address}]"
+        numbers = done, len(report.found), len(report.results) - done, report.size // 1024
+        line = f"({' '.join(map(str, numbers))}) from {client} [{address}]"
         self._journal.report(line, settled.failed, self._frontier.totals())
         return Receipt(settled.accepted, settled.refused, settled.new_urls)
 
@@ -69,7 +70,7 @@ def start_addresses(urls: tuple[str, ...]) -> list[str]:
     """The addresses of start URLs as an operator writes them: a missing scheme is http."""
     addresses = []
     for url in urls:
-        address = resolve(url if "://" in url else f"http://{url}")
+        address = typed(url)
         if address is None:
             raise BadRequest(f"start URL {url!r} is no http or https URL")
         addresses.append(address)

@@ -1,6 +1,7 @@
 """Makes spyne 2.14.0 importable on Python 3.12 and later; import this module before spyne.
 
-    import server.urlserver.spyne_compat  # noqa: F401  # isort: split
+    import server.urlserver.spyne_compat  # noqa: F401
+    # isort: split
     from spyne import Application
 
 spyne carries a copy of `six` whose import hook serves `spyne.util.six.moves` by `find_module`, which Python

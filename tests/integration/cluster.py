@@ -35,12 +35,17 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._ports['url']}/"
+        return f"http://127.0.0.1:{self.server_port}/"
+
+    @property
+    def server_port(self) -> int:
+        return self._ports["url"]
 
     def start(self, name: str) -> None:
         """Start `ftp`, `url`, or a client of any other name."""
         if name == "ftp":
-            program = self._run("server.ftpserver.main", "listens on", "--dir", self.host, "--ftp-port", self._ports["ftp"])
+            where = ("--dir", self.host, "--ftp-port", self._ports["ftp"])
+            program = self._run("server.ftpserver.main", "listens on", *where)
         elif name == "url":
             program = self._run(
                 "server.urlserver.main", "listens on", "--dir", self.host, "--server-port", self._ports["url"],

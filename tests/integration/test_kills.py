@@ -15,12 +15,17 @@ from tests.web.running import run_web
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 KILLS = 8  # per program
+IN_TIME = 5  # so many of them at least must have hit a crawl that was under way
+
+
+OPTIONS = ("--delay", "0.05", "--report-seconds", "0.5", "--urls-to-crawl", "40")
 
 
 @pytest.mark.parametrize("victim", ["url", "ftp", "one"])
 def test_kill_and_restart(tmp_path: Path, victim: str) -> None:
     chance = random.Random(victim)
-    with run_web(hosts=5, pages=60) as web, run_cluster(tmp_path, web.start_urls, "--delay", "0.02") as cluster:
+    in_time = 0
+    with run_web(hosts=5, pages=60) as web, run_cluster(tmp_path, web.start_urls, *OPTIONS) as cluster:
         cluster.start("one")
         for _ in range(KILLS):
             before = _known_and_done(cluster)
@@ -29,7 +34,9 @@ def test_kill_and_restart(tmp_path: Path, victim: str) -> None:
             threading.Event().wait(chance.uniform(0.0, 0.4))
             cluster.kill(victim)
             cluster.start(victim)
+            in_time += not _finished(cluster)  # it has not been finished before the kill, then
         totals = cluster.wait_until_finished()
+        assert in_time >= IN_TIME, "the web is too small to show anything"
         assert cluster.stop("one") == 0
         stored = _stored_by_job(cluster)
         assert {url for _, url in stored} == web.truth.stored

@@ -101,7 +101,8 @@ def test_a_bundle_is_added_completely_or_not_at_all(tmp_path):
     ("field", "value"),
     [
         ("crawl_time", float("nan")), ("crawl_time", "now"), ("crawl_time", True), ("status", 200.0),
-        ("status", 2**70), ("digest", "abc"), ("digest", None), ("sha1", "Z" * 40), ("url", None), ("url", "x" * 100_000),
+        ("status", 2**70), ("digest", "abc"), ("digest", None), ("sha1", "Z" * 40), ("url", None),
+        ("url", "x" * 100_000),
     ],
 )  # fmt: skip
 def test_a_manifest_with_a_bad_field_is_refused(tmp_path, field, value):
@@ -258,9 +259,8 @@ def test_reading_cannot_write_and_says_when_there_is_nothing(tmp_path):
         Catalogue.open(tmp_path, read_only=True)
     path = store(tmp_path)
     Catalogue.open(tmp_path).close()
-    with Catalogue.open(tmp_path, read_only=True) as catalogue:
-        with pytest.raises(CatalogueError, match="readonly"):
-            add(catalogue, path)
+    with Catalogue.open(tmp_path, read_only=True) as catalogue, pytest.raises(CatalogueError, match="readonly"):
+        add(catalogue, path)
 
 
 def test_the_writer_catalogues_what_many_threads_put_and_what_was_there_before(tmp_path):
