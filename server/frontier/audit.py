@@ -102,20 +102,24 @@ class _Audit:
                 self._open[state, place.host] += 1
                 points = value is not None and _where(UrlState.unpacked(value)) == where
                 self._found.expect(points, f"{entry.url} stands in {table.name.lower()} and should not")
-        expected = self._found.states[state]
-        self._found.expect(number == expected, f"{expected} URLs are {state.name.lower()}, {number} entries stand there")
+        expected, name = self._found.states[state], state.name.lower()
+        self._found.expect(number == expected, f"{expected} URLs are {name}, {number} entries stand there")
 
     def _check_hosts(self) -> None:
         self._found.expect(not self._leased, f"{len(self._leased)} URLs are leased and not known")
         sums: Counter[str] = Counter()
         active = {key for key, _ in self._store.scan(Table.ACTIVE)}
+        names = {value: key for key, value in self._store.scan(Table.NAMES)}
         for key, value in self._store.scan(Table.HOSTS):
             host = Host.unpacked(key, value)
             for name in ("known", "queued", "leased", "done", "failed", "excluded"):
                 sums[name] += getattr(host, name)
+            sums["hosts"] += 1
+            self._found.expect(names.pop(key, b"").decode() == host.name, f"{host.name} cannot be found by its name")
             self._check_host(host, key in active)
             active.discard(key)
         self._found.expect(not active, f"{len(active)} hosts are active and not known")
+        self._found.expect(not names, f"{len(names)} names of hosts that are not known")
         self._totals_of_hosts = sums
 
     def _check_host(self, host: Host, is_listed: bool) -> None:
@@ -147,6 +151,8 @@ class _Audit:
             told, of_hosts = getattr(totals, name), self._totals_of_hosts[name]
             self._found.expect(told == number, f"totals say {told} {name}, there are {number}")
             self._found.expect(of_hosts == number, f"hosts say {of_hosts} {name}, there are {number}")
+        hosts = self._totals_of_hosts["hosts"]
+        self._found.expect(totals.hosts == hosts, f"totals say {totals.hosts} hosts, there are {hosts}")
         self._found.expect(totals.stored <= totals.done, "more pages stored than URLs done")
 
 

@@ -104,6 +104,7 @@ class Books:
 
     def commit(self, change: Change) -> None:
         """Write it all, or nothing; then memory is as before. A host that does not add up is a mistake of ours."""
+        change.counts["hosts"] += sum(host.is_new for host in change.hosts.values())
         totals = replace(
             self.totals, **{name: getattr(self.totals, name) + delta for name, delta in change.counts.items()}
         )

@@ -77,7 +77,7 @@ class Core:
         return host.address or host.name
 
     def delay(self, host: Host) -> float:
-        """Seconds between two requests: as configured, as robots.txt or an operator says, more if it is slow or busy."""
+        """Seconds between two requests: as configured, or as robots.txt or an operator says; more if slow or busy."""
         if host.own_delay >= 0:
             return host.own_delay
         rules = self.rules

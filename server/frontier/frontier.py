@@ -157,7 +157,7 @@ class Frontier:
     def totals(self) -> Totals:
         """The counters. Cheap."""
         with self._lock:
-            return replace(self._core.books.totals, hosts=self._core.hosts.number)
+            return self._core.books.totals
 
     def is_finished(self) -> bool:
         """Nothing queued or leased any more, or the page limit reached and nothing under way."""

@@ -17,7 +17,7 @@ class Host:
 
     __slots__ = (
         "address", "allow_private", "backoff", "client", "crawl_delay", "done", "excluded", "failed", "failures",
-        "head", "id", "is_blocked", "is_listed", "known", "latency", "leased", "name", "not_before", "own_delay",
+        "head", "id", "is_blocked", "is_listed", "is_new", "known", "latency", "leased", "name", "not_before", "own_delay",
         "parks", "queued", "retry_at", "tail", "waiting",
     )  # fmt: skip
 
@@ -46,6 +46,7 @@ class Host:
         self.address = ""  # the IP address that answered last
         self.client = ""  # who had it last
         self.is_listed = False  # in the table of active hosts
+        self.is_new = True  # not on disk yet
 
     @property
     def is_active(self) -> bool:
@@ -81,6 +82,7 @@ class Host:
         host.allow_private, host.is_blocked = bool(flags & _PRIVATE), bool(flags & _BLOCKED)
         host.address, host.client = address, client
         host.is_listed = host.is_active
+        host.is_new = False
         return host
 
 
@@ -94,11 +96,6 @@ class Hosts:
         self._next = int(store.get(Table.META, _NEXT_HOST_KEY) or b"1")
         self._trim_at = _MAX_IDLE
         self._load(key for key, _ in store.scan(Table.ACTIVE))
-
-    @property
-    def number(self) -> int:
-        """How many hosts there are, in memory and on disk."""
-        return self._next - 1
 
     def __iter__(self) -> Iterator[Host]:
         """Those in memory: all active ones, and some others."""
@@ -141,6 +138,7 @@ class Hosts:
             writes.append((Table.HOSTS, key, host.packed()))
             if host.is_active != host.is_listed:
                 writes.append((Table.ACTIVE, key, b"" if host.is_active else None))
+            if host.is_new:
                 writes.append((Table.NAMES, host.name.encode(), key))
         writes.append((Table.META, _NEXT_HOST_KEY, str(self._next).encode()))
         return writes
@@ -149,6 +147,7 @@ class Hosts:
         """The writes have succeeded."""
         for host in changed:
             host.is_listed = host.is_active
+            host.is_new = False
         if len(self._by_id) > self._trim_at:
             self._trim()
 

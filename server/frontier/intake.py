@@ -27,7 +27,7 @@ Candidates = dict[bytes, Candidate]  # by key
 
 
 def keyed(core: Core, found: Iterable[FoundUrl]) -> Candidates:
-    """By key, each once: the address found first, with the least depth. Drops what is no crawlable URL. Needs no lock."""
+    """By key, each once: the address found first, with the least depth. Drops what is not crawlable. Needs no lock."""
     candidates: Candidates = {}
     drop_index = core.rules.drop_index_names
     for url, depth, hops in found:

@@ -92,12 +92,15 @@ def unpack_place(data: bytes) -> Place:
 pack_place = _PLACE.pack  # the same as Place(…).packed(), without making the tuple
 
 
+_NOWHERE = Place(0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class UrlState:
     """What the store knows of a URL. Which fields count depends on the state."""
 
     state: State
-    place: Place = Place(0, 0)  # QUEUED, WAITING; of EXCLUDED only the host
+    place: Place = _NOWHERE  # QUEUED, WAITING; of EXCLUDED only the host
     lost_by: int = 0  # QUEUED: the job whose lease ended before this URL was reported
     due: int = 0  # WAITING: milliseconds since 1970
     outcome: Outcome = Outcome.STORED  # DONE, FAILED

@@ -46,7 +46,7 @@ class Turns:
     # --- what there is to hand out -----------------------------------------------------------------------------
 
     def offer(self, host: int, slot: str, not_before: float, now: float, is_shareable: bool, client: str) -> None:
-        """The host has something queued. It keeps its place in the line, unless it may not be asked as early any more."""
+        """The host has something queued. It keeps its place in the line, unless it must wait for longer now."""
         known = self._offers.get(host)
         if known is not None and known.ready_at >= not_before and known.slot == slot:
             if known.is_shareable != is_shareable:
@@ -175,8 +175,7 @@ class Turns:
         """How many hosts a client may have: all, unless others go hungry."""
         if self._hungry:
             self._hungry = {name: since for name, since in self._hungry.items() if now - since < _HUNGRY_SECONDS}
-        hosts = len(self._offers) + len(self._slots)
         if not self._hungry.keys() - {client}:
-            return hosts
+            return len(self._offers) + len(self._slots)
         clients = self._held.keys() | self._hungry.keys() | {client}
-        return max(1, hosts // len(clients))
+        return max(1, len(self._offers.keys() | self._slots.keys()) // len(clients))

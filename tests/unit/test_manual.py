@@ -1,7 +1,6 @@
 """README, manual, --help and code tell the same story."""
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -37,15 +36,15 @@ def test_outcomes_and_what_follows(outcome: Outcome) -> None:
     row = re.search(rf"^\| `{outcome}` \| .* \| (.*) \|$", (MANUAL / "commands.md").read_text(), re.MULTILINE)
     assert row is not None, f"{outcome} is not in the table of outcomes"
     consequence = CONSEQUENCES[outcome]
-    expected = {State.DONE: "done", State.EXCLUDED: "excluded", State.FAILED: "failed"}[consequence.state]
+    expected = {State.DONE: "done", State.EXCLUDED: "excluded", State.FAILED: "failed", State.QUEUED: "queued"}[consequence.state]
     if consequence.waits:
         expected = f"tried {len(consequence.waits) + 1} times"
     assert row[1].startswith(expected)
 
 
-@pytest.mark.parametrize("kind", [wire.UrlTask, wire.UrlResult, wire.FoundUrl])
+@pytest.mark.parametrize("kind", [wire.UrlTask, wire.UrlResult, wire.FoundUrl, wire.HostShare, wire.HostFact])
 def test_tables_of_the_contract(kind: type) -> None:
-    names = [field.name for field in fields(kind)]
+    names = list(kind._fields)  # type: ignore[attr-defined]
     rows = re.findall(r"^\| `\w+`.* \| (.*) \|$", (MANUAL / "soap.md").read_text(), re.MULTILINE)
     told = [[cell.split()[0] for cell in row.split(", ")] for row in rows]
     assert names in told

@@ -91,5 +91,6 @@ def test_outcomes_are_the_words_of_the_manual() -> None:
     assert all(outcome.value == outcome.name.lower() for outcome in Outcome)
 
 
-def test_known_is_the_sum_of_the_states() -> None:
-    assert Totals(queued=1, leased=2, done=4, failed=8, excluded=16, stored=3, sent=100).known == 31
+def test_known_must_be_the_sum_of_the_states() -> None:
+    assert Totals(known=31, queued=1, leased=2, done=4, failed=8, excluded=16, stored=3, sent=100).is_sound
+    assert not Totals(known=30, queued=1, leased=2, done=4, failed=8, excluded=16).is_sound
