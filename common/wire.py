@@ -43,6 +43,8 @@ class Outcome(StrEnum):
     INTERNAL = "internal"  # our own mistake; the log of the client has it
     SKIPPED = "skipped"  # not asked for, because its host does not answer; no try
 
+    __hash__ = str.__hash__  # Enum's own is Python code: this is looked up for every URL of every report
+
 
 class UrlTask(NamedTuple):
     """One URL of a job, with what a conditional request needs."""
@@ -203,7 +205,7 @@ def from_table(kind: type[Row], text: str) -> list[Row]:
 
 
 def _to_row(row: tuple[Any, ...]) -> str:
-    defaults = _defaults(type(row))  # type: ignore[arg-type]
+    defaults = _defaults(type(row))
     length = len(row)
     while length > 1 and row[length - 1] == defaults[length - 1]:
         length -= 1

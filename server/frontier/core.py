@@ -56,21 +56,23 @@ class Core:
         """The key of an address, by way of its identity."""
         return digest(identity(address, self.rules.drop_index_names))[:KEY_LENGTH]
 
-    def commit(self, change: Change, also: Iterable[Host] = ()) -> None:
-        """Write a change, and put its hosts in line (or take them out) as they are now."""
+    def commit(self, change: Change) -> None:
+        """Write a change, and put its hosts in line (or take them out) as they are now, also when that failed."""
         try:
             self.books.commit(change)
         finally:
-            for host in {*change.hosts, *(host.id for host in also)}:
-                self.offer(self.hosts.by_id(host) if self.hosts.has(host) else None, host)
+            self.line_up(change.hosts)
 
-    def offer(self, host: Host | None, number: int) -> None:
-        """Put a host in line if it has something to hand out."""
-        if host is None or host.ready <= 0 or host.is_blocked or self.room(host) <= 0:
-            self.turns.withdraw(number)
-        else:
-            shareable = self.delay(host) == 0
-            self.turns.offer(number, self.slot(host), host.not_before, self.clock.now(), shareable, host.client)
+    def line_up(self, numbers: Iterable[int]) -> None:
+        """Put hosts in line that have something to hand out, and take out the others."""
+        now = self.clock.now()
+        for number in numbers:
+            host = self.hosts.in_memory(number)
+            if host is None or host.queued == host.waiting or host.is_blocked or self.room(host) <= 0:
+                self.turns.withdraw(number)
+            else:
+                shareable = self.delay(host) == 0
+                self.turns.offer(number, self.slot(host), host.not_before, now, shareable, host.client)
 
     def slot(self, host: Host) -> str:
         """What the host shares its turns with: all hosts at its IP address, as far as that is known."""

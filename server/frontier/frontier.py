@@ -103,7 +103,9 @@ class Frontier:
     def renew(self, client: str, job: int) -> float:
         """Extend a lease; returns for how many seconds."""
         with self._lock:
-            self._leasing.extend(Change(), self._core.lease_of(client, job))
+            change = Change()
+            self._leasing.extend(change, self._core.lease_of(client, job))
+            self._core.commit(change)
         self._make_durable()
         return self._core.rules.lease_seconds
 
@@ -117,12 +119,9 @@ class Frontier:
             new = intake.admit(self._core, done.change, unknown)
             if done.accepted:  # a repeated report was counted the first time
                 done.change.counts["size"] += report.size
-            if lease is None or self._settling.finish(done, lease):
-                self._core.commit(done.change)
-            else:
+            if lease is not None and not self._settling.finish(done, lease):
                 self._leasing.extend(done.change, lease)
-            if lease is not None:
-                self._settling.written(done, lease)
+            self._settling.write(done, lease)
         self._make_durable()
         return Settled(done.accepted, done.refused, new, done.failed)
 
@@ -236,7 +235,7 @@ class Frontier:
         for host in self._core.hosts:
             if host.not_before:  # it was asked before the restart, nobody knows when: assume just now
                 host.not_before = max(host.not_before, now + self._core.delay(host))
-            self._core.offer(host, host.id)
+        self._core.line_up(host.id for host in self._core.hosts)
 
     def _make_durable(self) -> None:
         if self._core.rules.durability == "full":

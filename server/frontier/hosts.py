@@ -17,8 +17,8 @@ class Host:
 
     __slots__ = (
         "address", "allow_private", "backoff", "client", "crawl_delay", "done", "excluded", "failed", "failures",
-        "head", "id", "is_blocked", "is_listed", "is_new", "known", "latency", "leased", "name", "not_before", "own_delay",
-        "parks", "queued", "retry_at", "tail", "waiting",
+        "head", "id", "is_blocked", "is_listed", "is_new", "known", "latency", "leased", "name", "not_before",
+        "own_delay", "parks", "queued", "retry_at", "tail", "waiting",
     )  # fmt: skip
 
     def __init__(self, id: int, name: str) -> None:
@@ -106,9 +106,9 @@ class Hosts:
             self._load([host_key(host)])
         return self._by_id[host]
 
-    def has(self, host: int) -> bool:
-        """Whether a host is in memory."""
-        return host in self._by_id
+    def in_memory(self, host: int) -> Host | None:
+        """The host, if it is in memory: every active one is."""
+        return self._by_id.get(host)
 
     def find(self, name: str) -> Host | None:
         """The host of this name, if there is one."""

@@ -14,10 +14,10 @@ from server.frontier.records import (
     JobRecord,
     Place,
     Task,
+    depth_and_hops,
     job_key,
     pack_tasks,
     unpack_entry,
-    unpack_place,
     unpack_tasks,
     url_of_entry,
 )
@@ -72,32 +72,32 @@ class Leasing:
         self._note_caller(client, now)
         known = core.leases.of_request(client, request)
         if known is not None:
-            self.extend(Change(), known)  # the answer promises the whole time again
+            change = Change()
+            self.extend(change, known)  # the answer promises the whole time again
+            core.commit(change)
             return self._handed_out(known, is_new=False)
         lease = None if core.is_paused else self._new(client, request, self._budget(wanted), now)
         core.turns.served(client, now, lease is not None)
         return self._handed_out(lease, is_new=True) if lease else self._nothing(now)
 
     def extend(self, change: Change, lease: Lease) -> None:
-        """Begin the time of a lease anew, with a change that is to be written anyway."""
+        """Begin the time of a lease anew. If the change is not written, that does no harm: it is longer in memory."""
         core = self._core
-        record = replace(lease.record, deadline=core.clock.now() + core.rules.lease_seconds)
-        change.put(Table.JOBS, job_key(lease.job), record.packed())
-        core.commit(change)
-        lease.record = record
+        lease.record = replace(lease.record, deadline=core.clock.now() + core.rules.lease_seconds)
+        change.put(Table.JOBS, job_key(lease.job), lease.record.packed())
 
     def _new(self, client: str, request: str, budget: int, now: float) -> Lease | None:
         core = self._core
         share = core.turns.fair_share(client, now)
-        change, picked, tasks = Change(), list[Host](), dict[str, Task]()
+        change, picked, tasks = Change(), list[int](), dict[str, Task]()
         try:
             while (left := budget - len(tasks)) > 0:  # hosts with few URLs do not fill a job at once
                 numbers = core.turns.pick(client, now, min(-(-left // _FEW_URLS), share - len(picked)))
                 if not numbers:
                     break
+                picked += numbers
                 hosts = [core.hosts.by_id(number) for number in numbers]
-                picked += hosts
-                self._take(change, hosts, left, tasks, now)
+                self._take(change, hosts, left, tasks, client)
             if not tasks:
                 return None
             record = JobRecord(self._next_job, client, request, now + core.rules.lease_seconds)
@@ -105,37 +105,33 @@ class Leasing:
             change.put(Table.TASKS, job_key(record.job), pack_tasks(tasks.values()))
             change.put(Table.META, _NEXT_JOB_KEY, str(record.job + 1).encode())
             change.counts.update(sent=len(tasks), leased=len(tasks), queued=-len(tasks))
-            for host in change.hosts.values():
-                host.client = client
-            core.commit(change)
+            core.books.commit(change)
         finally:
-            for host in picked:  # also those of which nothing was taken, and when the write failed
-                core.offer(core.hosts.by_id(host.id), host.id)
+            core.line_up(picked)  # also those of which nothing was taken, and when the write failed
         self._next_job += 1
         lease = Lease(record, tasks)
         core.leases.add(lease)
         return lease
 
-    def _take(self, change: Change, hosts: Sequence[Host], budget: int, tasks: dict[str, Task], now: float) -> None:
-        core, writes = self._core, change.writes
+    def _take(self, change: Change, hosts: Sequence[Host], budget: int, tasks: dict[str, Task], client: str) -> None:
+        core, writes, now = self._core, change.writes, self._core.clock.now()
         wanted = len(tasks) + budget
         for number, host in enumerate(hosts):
             left = wanted - len(tasks)
             share = max(_FEW_URLS, -(-left // (len(hosts) - number)))
             limit = min(left, share, core.room(host))
             start, end = Place(host.id, host.head).packed(), Place(host.id + 1, 0).packed()
-            taken = 0
-            for key, packed in islice(core.store.scan(Table.QUEUE, start, end), max(0, limit)):
-                place = unpack_place(key)
-                tasks[url_of_entry(packed)] = Task(place.host, place.number, packed)
+            rows = list(islice(core.store.scan(Table.QUEUE, start, end), max(0, limit)))
+            for key, packed in rows:
+                tasks[url_of_entry(packed)] = Task(host.id, int.from_bytes(key[4:], "big"), packed)
                 writes.append((Table.QUEUE, key, None))
-                taken += 1
-            if taken:
+            if rows:
                 change.touch(host)
-                host.head = place.number + 1
-                host.queued -= taken
-                host.leased += taken
+                host.head = int.from_bytes(rows[-1][0][4:], "big") + 1
+                host.queued -= len(rows)
+                host.leased += len(rows)
                 host.not_before = max(host.not_before, now)
+                host.client = client
 
     def _budget(self, wanted: int) -> int:
         limit, totals = self._core.rules.max_pages, self._core.books.totals
@@ -149,8 +145,7 @@ class Leasing:
             self._share(core.hosts.by_id(host), lease.client, number if is_new else 0, clients)
             for host, number in urls.items()
         ]
-        entries = [unpack_entry(task.entry) for task in lease.tasks.values()]
-        tasks = [UrlTask(url, depth, hops) for url, depth, hops, _, _ in entries]
+        tasks = [UrlTask(url, *depth_and_hops(task.entry)) for url, task in lease.tasks.items()]
         return Leased(lease.job, tasks, shares, core.rules.lease_seconds)
 
     def _share(self, host: Host, client: str, urls: int, clients: int) -> HostShare:

@@ -20,9 +20,9 @@ from rocksdict import (
 
 from server.frontier.store import StoreError, Table, Write
 
-_CACHE_BYTES = 48 << 20  # blocks, indexes and filters of all tables
-_WRITE_BUFFERS_BYTES = 32 << 20  # of all tables together: memory must not grow with the crawl
-_WRITE_BUFFER_BYTES = 16 << 20
+_CACHE_BYTES = 8 << 20  # of blocks; look-ups are at random, so a larger one would not hit more, and the system has one
+_WRITE_BUFFERS_BYTES = 16 << 20  # of all tables together: memory must not grow with the crawl
+_WRITE_BUFFER_BYTES = 8 << 20
 _MAX_LOG_BYTES = 128 << 20  # of the write-ahead log: bounds the time that a restart takes
 _BLOOM_BITS = 10  # per key, in memory: one look-up in a hundred for an unknown key goes to the disk
 
@@ -151,8 +151,7 @@ def _options(cache: Cache, table: Table | None = None) -> Options:
     blocks = BlockBasedOptions()
     blocks.set_block_cache(cache)
     blocks.set_bloom_filter(_BLOOM_BITS, block_based=False)
-    blocks.set_cache_index_and_filter_blocks(True)
-    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    blocks.set_cache_index_and_filter_blocks(False)  # they stay in memory: about 1.5 bytes for each known URL
     options.set_block_based_table_factory(blocks)
     return options
 

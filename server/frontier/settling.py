@@ -19,9 +19,11 @@ from server.frontier.records import (
     Task,
     UrlState,
     job_key,
+    key_of_entry,
     pack_tasks,
     unpack_entry,
     unpack_place,
+    url_of_entry,
     waiting_key,
 )
 from server.frontier.retries import CONSEQUENCES, DEAD_AFTER, PARK_WAITS, Sign, wait_factor
@@ -34,15 +36,24 @@ _CALM = 0.8  # the backoff of a host shrinks to this with each report in which i
 
 
 @dataclass(slots=True)
+class Signs:
+    """What the outcomes of one report say about a host."""
+
+    well: int = 0
+    busy: int = 0
+    dead: int = 0
+
+
+@dataclass(slots=True)
 class Settlement:
     """What one report brings about, as far as it has been worked through."""
 
     change: Change = field(default_factory=Change)
-    settled: list[str] = field(default_factory=list)  # addresses that leave the lease
+    settled: dict[str, Task] = field(default_factory=dict)  # what leaves the lease, by address
     accepted: int = 0
     refused: int = 0
     failed: list[FailedRecord] = field(default_factory=list)  # given up now
-    signs: dict[int, Counter[Sign]] = field(default_factory=dict)  # host -> what its outcomes say
+    signs: dict[int, Signs] = field(default_factory=dict)  # by host
 
 
 class Settling:
@@ -56,49 +67,59 @@ class Settling:
         done = Settlement()
         tasks = lease.tasks if lease else {}
         by_key: dict[bytes, str] | None = None
-        seen: set[str] = set()
         for result in results:
             url = result.url
             if url not in tasks:  # another spelling, a late or a repeated report: rare, so the slow way
                 if by_key is None:
-                    by_key = {unpack_entry(task.entry).key: url for url, task in tasks.items()}
+                    by_key = {key_of_entry(task.entry, known): known for known, task in tasks.items()}
                 address = resolve(url)
                 key = self._core.key(address) if address else b""
                 if key not in by_key:
                     self._settle_late(done, job, key, result)
                     continue
                 url = by_key[key]
-            if url not in seen:
-                seen.add(url)
-                done.settled.append(url)
-                self._settle_task(done, tasks[url], result, State.LEASED, job)
+            if url not in done.settled:
+                task = done.settled[url] = tasks[url]
+                self._settle_task(done, url, task, result, job)
         self._read_signs(done)
         return done
 
-    def _settle_task(self, done: Settlement, task: Task, result: UrlResult, before: State, job: int) -> None:
+    def _settle_task(self, done: Settlement, url: str, task: Task, result: UrlResult, job: int) -> None:
         core, change = self._core, done.change
         host = change.touch(core.hosts.by_id(task.host))
-        entry = unpack_entry(task.entry)
         consequence = CONSEQUENCES[result.outcome]
-        done.signs.setdefault(host.id, Counter())[consequence.sign] += 1
         done.accepted += 1
-        if consequence.state is State.QUEUED:
-            change.put_back(host, task.number, entry, lost_by=job)
-            return
-        name = "leased" if before is State.LEASED else "queued"
-        setattr(host, name, getattr(host, name) - 1)
-        change.counts[name] -= 1
-        now = core.clock.now()
+        signs = done.signs.get(host.id)
+        if signs is None:
+            signs = done.signs[host.id] = Signs()
+        if consequence.sign is Sign.WELL:
+            signs.well += 1
+        elif consequence.sign is Sign.DEAD:
+            signs.dead += 1
+        elif consequence.sign is Sign.BUSY:
+            signs.busy += 1
+        if consequence.state is State.DONE:  # nearly all of them
+            host.leased -= 1
+            change.counts["leased"] -= 1
+            change.finish(host, key_of_entry(task.entry, url), result.outcome, core.clock.now())
+        elif consequence.state is State.QUEUED:
+            change.put_back(host, task.number, unpack_entry(task.entry), lost_by=job)
+        else:
+            host.leased -= 1
+            change.counts["leased"] -= 1
+            self._settle_other(done, host, task, result)
+
+    def _settle_other(self, done: Settlement, host: Host, task: Task, result: UrlResult) -> None:
+        """Excluded, failed, or to be tried again."""
+        core, entry = self._core, unpack_entry(task.entry)
         factor = wait_factor(result.outcome, entry.tries + 1)
         if factor is not None:
             host.queued += 1
-            change.counts["queued"] += 1
-            due = now + factor * core.rules.retry_wait_seconds
-            change.wait(host, task.number, entry._replace(tries=entry.tries + 1), due)
-        elif consequence.state is State.DONE:
-            change.finish(host, entry.key, result.outcome, now)
-        elif consequence.state is State.EXCLUDED:
-            change.exclude(host, entry.key, result.outcome.value)
+            done.change.counts["queued"] += 1
+            due = core.clock.now() + factor * core.rules.retry_wait_seconds
+            done.change.wait(host, task.number, entry._replace(tries=entry.tries + 1), due)
+        elif CONSEQUENCES[result.outcome].state is State.EXCLUDED:
+            done.change.exclude(host, entry.key, result.outcome.value)
         else:
             self._fail(done, host, entry, result.outcome, result.detail)
 
@@ -122,32 +143,44 @@ class Settling:
             if packed is None or state.lost_by != job:  # leased to another, or queued for another reason
                 done.refused += 1
             elif CONSEQUENCES[result.outcome].state is not State.QUEUED:
-                done.change.delete(Table.QUEUE, state.place.packed())
+                self._take_back(done, state.place)
                 task = Task(state.place.host, state.place.number, packed)
-                self._settle_task(done, task, result, State.QUEUED, job)
+                self._settle_task(done, url_of_entry(packed), task, result, job)
+
+    def _take_back(self, done: Settlement, place: Place) -> None:
+        """Count a queued URL as leased again, because its job has done it after all."""
+        host = done.change.touch(self._core.hosts.by_id(place.host))
+        done.change.delete(Table.QUEUE, place.packed())
+        host.queued -= 1
+        host.leased += 1
+        done.change.counts["queued"] -= 1
+        done.change.counts["leased"] += 1
 
     def finish(self, done: Settlement, lease: Lease) -> bool:
         """Complete the change with what is left of the lease; says whether that is nothing."""
-        left = len(lease.tasks) - len(done.settled)
+        left = [task for url, task in lease.tasks.items() if url not in done.settled]
         key = job_key(lease.job)
         if left:
-            gone = set(done.settled)
-            done.change.put(Table.TASKS, key, pack_tasks(t for url, t in lease.tasks.items() if url not in gone))
-            return False
-        done.change.delete(Table.TASKS, key)
-        done.change.delete(Table.JOBS, key)
-        return True
+            done.change.put(Table.TASKS, key, pack_tasks(left))
+        else:
+            done.change.delete(Table.TASKS, key)
+            done.change.delete(Table.JOBS, key)
+        return not left
 
-    def written(self, done: Settlement, lease: Lease) -> None:
-        """The change is on disk: the lease shrinks, and hosts are freed."""
+    def write(self, done: Settlement, lease: Lease | None) -> None:
+        """Put the change on disk; then the lease shrinks, and hosts are freed."""
         core = self._core
-        hosts = Counter([lease.tasks.pop(url).host for url in done.settled])
-        if not lease.tasks:
-            core.leases.remove(lease.job)
-        for number, urls in hosts.items():
-            host = core.hosts.by_id(number)
-            core.free(host, lease.client, urls)
-            core.offer(host, number)
+        try:
+            core.books.commit(done.change)
+            if lease is not None:
+                for url in done.settled:
+                    del lease.tasks[url]
+                if not lease.tasks:
+                    core.leases.remove(lease.job)
+                for number, urls in Counter([task.host for task in done.settled.values()]).items():
+                    core.free(core.hosts.by_id(number), lease.client, urls)
+        finally:
+            core.line_up(done.change.hosts)
 
     def release(self, lease: Lease) -> int:
         """Put the unfinished URLs of a lease back where they stood; returns how many there were."""
@@ -155,12 +188,9 @@ class Settling:
         for task in lease.tasks.values():
             host = change.touch(core.hosts.by_id(task.host))
             change.put_back(host, task.number, unpack_entry(task.entry), lost_by=lease.job)
-        change.delete(Table.TASKS, job_key(lease.job))
-        change.delete(Table.JOBS, job_key(lease.job))
-        core.commit(change)
-        done = Settlement(settled=list(lease.tasks))
-        self.written(done, lease)
-        core.leases.remove(lease.job)
+        done = Settlement(change, dict(lease.tasks))
+        self.finish(done, lease)
+        self.write(done, lease)
         return len(done.settled)
 
     # --- hosts -------------------------------------------------------------------------------------------------
@@ -185,14 +215,14 @@ class Settling:
         """What the outcomes of a report say about hosts: alive, busy, or dead."""
         for number, signs in done.signs.items():
             host = self._core.hosts.by_id(number)
-            if signs[Sign.BUSY]:
+            if signs.busy:
                 self._core.slow_down(host)
-            elif signs[Sign.WELL] and host.backoff:
+            elif signs.well and host.backoff:
                 host.backoff = host.backoff * _CALM if host.backoff > 0.1 else 0.0
-            if signs[Sign.WELL] or signs[Sign.BUSY]:
+            if signs.well or signs.busy:
                 host.failures = host.parks = 0
-            elif signs[Sign.DEAD]:
-                host.failures += signs[Sign.DEAD]
+            elif signs.dead:
+                host.failures += signs.dead
                 if host.failures >= DEAD_AFTER:
                     self._park(host)
 

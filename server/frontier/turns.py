@@ -41,6 +41,7 @@ class Turns:
         self._holders: defaultdict[str, dict[str, int]] = defaultdict(dict)  # slot -> client -> connections
         self._held: defaultdict[str, Counter[int]] = defaultdict(Counter)  # client -> host -> unfinished URLs
         self._slots: dict[int, str] = {}  # of held hosts: the slot under which they are held
+        self._in_slot: Counter[tuple[str, str]] = Counter()  # client, slot -> its hosts there
         self._hungry: dict[str, float] = {}  # client that got nothing -> when
 
     # --- what there is to hand out -----------------------------------------------------------------------------
@@ -124,7 +125,10 @@ class Turns:
     def hold(self, host: int, slot: str, client: str, urls: int, is_shareable: bool, clients: int = 1) -> int:
         """The client has so many more URLs of the host; returns how many connections it may use."""
         slot = self._slots.setdefault(host, slot)
-        self._held[client][host] += urls
+        held = self._held[client]
+        if host not in held:
+            self._in_slot[client, slot] += 1
+        held[host] += urls
         holders = self._holders[slot]
         others = sum(used for holder, used in holders.items() if holder != client)
         share = -(-self._limit // max(1, clients)) if is_shareable else self._limit
@@ -145,13 +149,14 @@ class Turns:
     def free(self, host: int, client: str, ready_at: float) -> None:
         """After the last URL of a host: its slot goes to others, unless the client has another host there."""
         slot = self._slots[host]
-        if not any(host in hosts for hosts in self._held.values()):
-            del self._slots[host]
-        if any(self._slots.get(other) == slot for other in self._held.get(client, ())):
+        self._in_slot[client, slot] -= 1
+        if self._in_slot[client, slot]:
             return
-        self._holders[slot].pop(client, None)
-        if not self._holders[slot]:
-            del self._holders[slot]
+        del self._in_slot[client, slot]
+        holders = self._holders[slot]
+        del holders[client]
+        if not holders:
+            del self._holders[slot], self._slots[host]
         self._slot_ready[slot] = ready_at
         for other in self._parked.pop(slot, ()):
             if other in self._offers:
