@@ -90,10 +90,7 @@ def test_stopped_while_the_ftp_server_is_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(
-    ("owner", "name"),
-    [(Spool, "begin"), (BundleWriter, "add"), (BundleWriter, "write"), (Spool, "seal"), (Spool, "new_folder")],
-)
+@pytest.mark.parametrize(("owner", "name"), [(Spool, "begin"), (BundleWriter, "add"), (BundleWriter, "write")])
 def test_full_disk_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
     with (
         run_web(hosts=2, pages=8) as web,
