@@ -42,20 +42,20 @@ class Harvest:
         spool.begin(job)
 
     def add(self, page: MinedPage, fact: HostFact) -> None:
-        """Take in the outcome of one URL."""
+        """Take in the outcome of one URL. After an OSError nothing of it is there: call again."""
         with self._lock:
-            self._outstanding -= 1
             collected = self._collected
+            if page.meta is not None:  # first: what cannot be kept must not be reported
+                self._writer(domain_name(host_of(page.task.url))).add(
+                    page.meta, page.data_name, page.body, page.xml
+                )
+                collected.size += len(page.body) + len(page.xml)
+            self._outstanding -= 1
             collected.results.append(
                 UrlResult(page.task.url, page.outcome, page.status, len(page.body), page.detail)
             )
             collected.hosts[fact.host] = _merged(collected.hosts.get(fact.host), fact)
             self._add_links(page)
-            if page.meta is not None:
-                self._writer(domain_name(host_of(page.task.url))).add(
-                    page.meta, page.data_name, page.body, page.xml
-                )
-                collected.size += len(page.body) + len(page.xml)
 
     def give_back(self, urls: int) -> None:
         """So many URLs will not be finished by us."""

@@ -69,11 +69,13 @@ class Coordinator:
 
     def exit(self, job: str) -> int:
         """Give the unfinished URLs of a job back."""
-        return int(self._call("cExit", ident=self._ident, job=job))
+        with _translated():
+            return int(self._call("cExit", ident=self._ident, job=job))
 
     def renew(self, job: str) -> float:
         """Extend the lease of a job."""
-        return float(self._call("renewJob", ident=self._ident, job=job))
+        with _translated():
+            return float(self._call("renewJob", ident=self._ident, job=job))
 
     def totals(self) -> tuple[Totals, bool]:
         """The frontier in numbers, and whether the crawl is finished."""
@@ -110,7 +112,7 @@ class Coordinator:
         # Jobs come from our own server and may be longer than libxml2 takes by default.
         settings = zeep.Settings(xml_huge_tree=True)
         client = zeep.Client(f"{self._url}?wsdl", transport=transport, settings=settings)  # type: ignore[no-untyped-call]
-        binding = next(iter(client.wsdl.bindings))
+        (binding,) = client.wsdl.bindings
         # The address we were told by our operator counts, not the one in the WSDL.
         return client.create_service(binding, self._url)  # type: ignore[no-untyped-call]
 
@@ -131,9 +133,10 @@ def _translated() -> Iterator[None]:
         yield
     except Fault as error:
         code = (error.code or "").rpartition(":")[2]
-        if code.startswith("Server") or code == "Client.Token":
-            raise RemoteUnavailable(error.message) from error
-        raise RemoteRefused(error.message) from error
+        # Only our own server says so on purpose; zeep makes a fault without a code of a gateway's error page.
+        if code.startswith("Client") and code != "Client.Token":
+            raise RemoteRefused(error.message) from error
+        raise RemoteUnavailable(error.message) from error
     except TransportError as error:
         if error.status_code in _REFUSALS:
             raise RemoteRefused(f"HTTP {error.status_code}: {error.message}") from error
@@ -142,7 +145,8 @@ def _translated() -> Iterator[None]:
         raise RemoteUnavailable(str(error)) from error
     except (requests.RequestException, OSError) as error:
         raise RemoteUnavailable(_short(error)) from error
-    except (ZeepError, etree.LxmlError, ValueError, AttributeError) as error:
+    # What zeep raises when a WSDL or an answer is not what it seems to be knows no bounds.
+    except (ZeepError, etree.LxmlError, ValueError, AttributeError, TypeError, LookupError) as error:
         raise RemoteUnavailable(f"the answer cannot be understood: {error}") from error
 
 

@@ -5,6 +5,8 @@ import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
 from typing import TypeVar
 
 from client.coordinator import Coordinator
@@ -38,8 +40,11 @@ class Delivery:
         self._uploader: Uploader | None = None
         self._uploads_to: tuple[object, ...] = ()
 
-    def deliver(self, parcel: Parcel, settings: JobSettings) -> Receipt | None:
-        """Bring one parcel to its end; None if it can never be delivered."""
+    def deliver(self, parcel: Parcel, settings: Callable[[], JobSettings]) -> Receipt | None:
+        """Bring one parcel to its end; None if it can never be delivered.
+
+        `settings` are those of now: the FTP server may have moved since the job was handed out.
+        """
         try:
             report = parcel.report()
             report = self._uploaded(parcel, report, settings)
@@ -54,15 +59,18 @@ class Delivery:
         )  # fmt: skip
         return receipt
 
-    def _uploaded(self, parcel: Parcel, report: Report, settings: JobSettings) -> Report:
+    def _uploaded(self, parcel: Parcel, report: Report, settings: Callable[[], JobSettings]) -> Report:
         """The report that may be sent now: pages that will never be stored are reported as failed, not as stored.
 
         So the server tries them again, but not for ever.
         """
-        uploader = self._uploader_for(settings)
+
+        def upload(bundle: Path) -> None:
+            self._uploader_for(settings()).upload(bundle)
+
         try:
             for bundle in parcel.bundles:
-                self._persist(lambda path=bundle: uploader.upload(path), f"uploading {bundle.name}")  # type: ignore[misc]
+                self._persist(partial(upload, bundle), f"uploading {bundle.name}")
         except (RemoteRefused, BundleError) as error:
             self._set_aside(parcel, error)
             results = [_not_stored(result, str(error)) for result in report.results]
@@ -76,10 +84,9 @@ class Delivery:
 
     def recover(self) -> None:
         """Deliver what an earlier run left in the spool, and give back what it had begun."""
-        settings: JobSettings | None = None
+        settings = cache(self._current_settings)
         for job in self._spool.jobs():
             for parcel in self._spool.parcels(job):
-                settings = settings or self._current_settings()
                 self.deliver(parcel, settings)
             self.give_back(job)
 

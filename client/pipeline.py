@@ -99,6 +99,7 @@ class Pipeline:
         self._lock = threading.Lock()  # guards _jobs, what is in them, and _robots
         self._jobs: dict[str, _ActiveJob] = {}
         self._robots: tuple[tuple[str, float], Robots] | None = None
+        self._settings: JobSettings | None = None  # the newest; set by the run thread
 
     def stop(self) -> None:
         """Ask `run` to end; safe in a signal handler."""
@@ -136,6 +137,7 @@ class Pipeline:
             if self._clock.ticks() >= ask_at and self._wants_work():
                 try:
                     job = coordinator.get_job(request, _MAX_WAITING_URLS)
+                    self._settings = job.settings
                     self._accept(job)
                 except (RemoteUnavailable, RemoteRefused, OSError) as error:  # OSError: such as a full disk
                     failures += 1
@@ -363,7 +365,7 @@ class Pipeline:
             try:
                 if self._abandoned.is_set():
                     raise Stopped
-                receipt = delivery.deliver(parcel, active.settings)
+                receipt = delivery.deliver(parcel, self._newest_settings)
             except Stopped:
                 _log.warning("a parcel of job %s stays in the spool until the next start", parcel.job)
                 continue
@@ -371,6 +373,10 @@ class Pipeline:
                 self._wake.set()
             self._shipped(active)
         delivery.close()
+
+    def _newest_settings(self) -> JobSettings:
+        assert self._settings is not None, "came with the first job"
+        return self._settings
 
     def _shipped(self, active: _ActiveJob) -> None:
         with self._lock:

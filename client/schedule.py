@@ -60,6 +60,8 @@ class Schedule:
     def add(self, tickets: Iterable[Ticket], shares: Iterable[HostShare]) -> None:
         """Take in a job. What the server says about a host now replaces what it said before."""
         with self._changed:
+            for lane in list(self._lanes.values()):
+                self._forget_if_empty(lane)  # those that were kept for their delay
             for share in shares:
                 lane = self._lanes.setdefault(share.host, _Lane(share.host, 0.0, 1))
                 lane.delay_seconds, lane.connections = share.delay_seconds, share.connections

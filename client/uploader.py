@@ -3,8 +3,8 @@
 The only module that knows ftplib. It never waits and tries again: what a failure means is in the exception, and the
 pipeline decides when the next try is.
 
-    RemoteUnavailable  try the same bundle again later: no connection, a time-out, or a 4xx reply, among them
-                       451, with which the server says that the bundle arrived broken
+    RemoteUnavailable  try the same bundle again later: no connection, no login, a time-out, or a 4xx reply, among
+                       them 451, with which the server says that the bundle arrived broken
     RemoteRefused      a 5xx reply with the server's words: the same will happen next time
     BundleError        the bundle on this machine is damaged, so sending it is of no use
 """
@@ -88,6 +88,10 @@ class Uploader:
             connection.login(*self._login)
             if isinstance(connection, ftplib.FTP_TLS):
                 connection.prot_p()
+        except ftplib.error_perm as error:  # about us, not about a bundle: a wrong token can be mended
+            connection.close()
+            place = "{}:{}".format(*self._address)
+            raise RemoteUnavailable(f"the FTP server at {place} does not let us in: {error}") from error
         except ftplib.all_errors:
             connection.close()
             raise

@@ -9,6 +9,7 @@ unpacking. The file beside is published first, so that a bundle with its final n
 
 import bz2
 import hashlib
+import io
 import json
 import os
 import re
@@ -81,21 +82,41 @@ class BundleWriter:
         self.job = job
         self.pages: list[PageEntry] = []
         self.size = 0
-        self._tar = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, dir=str(spool))  # noqa: SIM115
+        self._spool = spool
+        self._tar: IO[bytes] = io.BytesIO()
 
     def add(self, meta: PageMeta, data_name: str, body: bytes, xml: bytes) -> None:
-        """Add one page. Its folder follows from the address that answered for it."""
+        """Add one page. Its folder follows from the address that answered for it. After an OSError it is not added."""
         folder = page_folder(meta.original_url)
         entry = PageEntry(folder, data_name, len(body), _sha1(xml), meta)
         time = int(meta.crawl_time)
+        end = self.size
         for block in (*_member(entry.data_member, body, time), *_member(entry.xml_member, xml, time)):
-            self.size += self._tar.write(block)
+            self._write_at(end, block)
+            end += len(block)
+        self.size = end
         self.pages.append(entry)
+
+    def _write_at(self, offset: int, block: bytes) -> None:
+        if isinstance(self._tar, io.BytesIO) and offset + len(block) > _IN_MEMORY_BYTES:
+            self._tar = self._on_disk(self._tar)
+        _write_whole(self._tar, offset, block)
+
+    def _on_disk(self, memory: io.BytesIO) -> IO[bytes]:
+        """Unlike tempfile's spooled file, this loses nothing when the disk is full; unbuffered for the same reason."""
+        file = cast(IO[bytes], tempfile.TemporaryFile(buffering=0, dir=self._spool))  # noqa: SIM115
+        try:
+            _write_whole(file, 0, memory.getbuffer())
+        except OSError:
+            file.close()
+            raise
+        return file
 
     def write(self, folder: Path, created: int, container: str) -> Path:
         """Write bundle and manifest into `folder` and return the bundle's path; both are on disk then."""
         manifest = Manifest(self.domain, self.job, created, tuple(self.pages))
         path = folder / bundle_name(self.domain, created, self.job, container)
+        self._tar.truncate(self.size)  # what is behind is of a page that did not fit
         self._tar.seek(0)
         hasher = hashlib.sha256()
         size = 0
@@ -119,6 +140,14 @@ class BundleWriter:
     def close(self) -> None:
         """Drop what was collected."""
         self._tar.close()
+
+
+def _write_whole(file: IO[bytes], offset: int, data: bytes | memoryview) -> None:
+    """An unbuffered file may take a part only."""
+    file.seek(offset)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def bundle_name(domain: str, created: int, job: str, container: str) -> str:

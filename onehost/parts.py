@@ -3,7 +3,6 @@
 import ctypes
 import functools
 import os
-import random
 import re
 import signal
 import socket
@@ -12,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from itertools import count, islice
 from pathlib import Path
 from typing import IO
 
@@ -28,11 +28,14 @@ _prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec it cou
 # Below the range that Linux takes the ports of outgoing connections from: a port in that range can be taken by one
 # while its server is being restarted, even by the very client that tries to reach it.
 _PORTS = range(20_000, 32_000)
+# Each process begins elsewhere and takes no port twice: between the probe and its use, another must not get the same.
+_numbers = count(os.getpid() * 97)
 
 
 def free_port() -> int:
     """A port on loopback that nobody uses now and that outgoing connections will not take."""
-    for port in random.sample(_PORTS, 100):
+    for number in islice(_numbers, len(_PORTS)):
+        port = _PORTS[number % len(_PORTS)]
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

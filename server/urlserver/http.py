@@ -157,6 +157,18 @@ def _tls_adapter(certificate: Path, key: Path) -> BuiltinSSLAdapter:
         raise ConfigError(f"tls_cert {certificate} and tls_key {key} cannot be used: {error}") from error
 
 
+def quiet_lost_connections() -> None:
+    """Since Python 3.13 cheroot's files complain on standard error when they are collected after a lost connection."""
+
+    def note(unraisable: Any) -> None:
+        if isinstance(unraisable.exc_value, OSError):
+            _log.debug("lost connection: %s", unraisable.exc_value)
+        else:
+            sys.__unraisablehook__(unraisable)
+
+    sys.unraisablehook = note
+
+
 def _log_cheroot(msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
     if isinstance(error := sys.exc_info()[1], OSError):  # broken connections are daily life, also those with TLS
         _log.debug("%s: %s", msg, error)

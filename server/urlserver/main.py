@@ -18,7 +18,7 @@ from server.frontier.frontier import Frontier, FrontierError, Rules
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store, StoreError, Table
 from server.policy.scope import Policy, policy_of
-from server.urlserver.http import Guard, HttpServer
+from server.urlserver.http import Guard, HttpServer, quiet_lost_connections
 from server.urlserver.journal import Journal
 from server.urlserver.service import BadRequest, UrlService, start_addresses
 from server.urlserver.soap import application, wsdl
@@ -36,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(argv)
         settings = from_options(options)
         logs.set_up(settings.url_server.log_level)
+        quiet_lost_connections()
         _run(settings, start_addresses((*settings.url_server.start_urls, *options.urls)))
     except (PavoukError, StoreError, FrontierError, BadRequest, OSError) as error:
         print(f"urlServer: {error}", file=sys.stderr)

@@ -54,10 +54,12 @@ def _crawled(folder: Path, starts: Sequence[str], delay: bool = False, **switche
     """All three programs, started with nothing but `--dir`, until the crawl is done; then the stored pages."""
     server_port = _write_configuration(folder, starts, delay, switches)
     with ExitStack() as stack:
-        for module, *command, ready in PROGRAMS:
+        programs = [
             stack.enter_context(running(["-m", module, *command, "--dir", folder], ready))
+            for module, *command, ready in PROGRAMS
+        ]
         coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "test")
-        wait_until(lambda: coordinator.totals()[1], 90, lambda: str(coordinator.totals()))
+        wait_until(lambda: coordinator.totals()[1], 90, lambda: "".join(each.errors() for each in programs))
         coordinator.close()
     return [page for bundle in stored_bundles(folder / "Pages") for page in read_pages(bundle)]
 

@@ -27,7 +27,7 @@ def _assert_all_stored_once(cluster: Cluster, web: RunningWeb) -> None:
 def test_stop_gives_back_and_another_client_does_the_rest(tmp_path: Path) -> None:
     options = ("--delay", "0.05", "--lease-seconds", "600", "--report-seconds", "0.5")
     with (
-        run_web(hosts=4, pages=30) as web,
+        run_web(hosts=4, pages=10) as web,
         run_cluster(tmp_path, web.start_urls, *options) as cluster,
         daemon(tmp_path / "first", cluster.server_port) as first,
     ):
@@ -49,7 +49,7 @@ def test_stop_gives_back_and_another_client_does_the_rest(tmp_path: Path) -> Non
 
 def test_killed_client_is_started_again_and_delivers_what_it_had(tmp_path: Path) -> None:
     with (
-        run_web(hosts=4, pages=25) as web,
+        run_web(hosts=4, pages=10) as web,
         run_cluster(tmp_path, web.start_urls, "--delay", "0.05", "--report-seconds", "0.5") as cluster,
         daemon(tmp_path / "one", cluster.server_port) as client,
     ):
@@ -71,7 +71,7 @@ def test_killed_client_is_started_again_and_delivers_what_it_had(tmp_path: Path)
 
 def test_url_server_away_at_the_start_and_in_the_middle(tmp_path: Path) -> None:
     with (
-        run_web(hosts=4, pages=25) as web,
+        run_web(hosts=4, pages=10) as web,
         run_cluster(tmp_path, web.start_urls, "--delay", "0.03", "--report-seconds", "0.5") as cluster,
         daemon(tmp_path / "one", cluster.server_port) as client,
     ):

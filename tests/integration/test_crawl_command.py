@@ -55,7 +55,7 @@ def test_finished_crawl_asks_nothing_again(crawls: Crawls) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_interrupted_crawl_goes_on_when_run_again(crawls: Crawls, number: int) -> None:
-    with run_web(hosts=3, pages=25) as web:
+    with run_web(hosts=3, pages=12) as web:
         with crawls.running(*web.start_urls) as program:
             crawls.wait_for_pages(15)
             assert program.stop(number) == 130
@@ -72,7 +72,7 @@ def test_interrupted_crawl_goes_on_when_run_again(crawls: Crawls, number: int) -
 
 
 def test_killed_crawl_leaves_no_process_and_goes_on_at_once(crawls: Crawls) -> None:
-    with run_web(hosts=3, pages=25) as web:
+    with run_web(hosts=3, pages=12) as web:
         with crawls.running(*web.start_urls) as program:
             crawls.wait_for_pages(15)
             assert set(crawls.parts()) == {"url", "ftp", "client"}
@@ -84,7 +84,7 @@ def test_killed_crawl_leaves_no_process_and_goes_on_at_once(crawls: Crawls) -> N
 
 
 def test_parts_that_die_are_started_again(crawls: Crawls) -> None:
-    with run_web(hosts=3, pages=25, latency=0.02) as web, crawls.running(*web.start_urls) as program:
+    with run_web(hosts=3, pages=25, latency=0.05) as web, crawls.running(*web.start_urls) as program:
         for name in ("client", "ftp", "url"):
             pid = crawls.parts()[name]
             os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,241 @@
+"""The harvest of a job: what is collected, cut, and reported; and a disk that is full in the middle."""
+
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import pytest
+
+import common.bundle
+from client.bundler import Harvest
+from client.results import MinedPage
+from client.spool import Parcel, Spool
+from common.bundle import BundleWriter, parse_bundle_name, read_pages
+from common.clock import ManualClock
+from common.wire import FoundUrl, HostFact, Outcome, UrlTask
+from tests.bundles import page_meta
+from tests.tickets import job_settings
+
+FACT = HostFact("a.test")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path / "spool")
+
+
+@pytest.fixture
+def harvest_of(spool: Spool, clock: ManualClock) -> Callable[[int], Harvest]:
+    return lambda urls: Harvest("7", urls, job_settings(report_seconds=30.0), spool, clock)
+
+
+def _page(url: str, *links: str, depth: int = 0, body: bytes = b"<p>text") -> MinedPage:
+    meta = page_meta(url, body, 1_700_000_000.0)
+    return MinedPage(UrlTask(url, depth), Outcome.STORED, "", 200, meta, "data.html", body, b"<page/>", links)
+
+
+def _failed(url: str) -> MinedPage:
+    return MinedPage(UrlTask(url), Outcome.NOT_FOUND, "status 404", 404)
+
+
+def _cut(harvest: Harvest) -> Parcel:
+    parcel = harvest.cut()
+    assert parcel is not None
+    return parcel
+
+
+def _stored(parcel: Parcel) -> list[str]:
+    return sorted(entry.meta.url for bundle in parcel.bundles for entry, _, _ in read_pages(bundle))
+
+
+def test_counts_from_the_first_url_to_the_last_parcel(harvest_of: Callable[[int], Harvest]) -> None:
+    harvest = harvest_of(2)
+    assert not harvest.is_complete
+    assert not harvest.is_due(10**9)
+    harvest.add(_page("http://a.test/1"), FACT)
+    assert (harvest.is_complete, harvest.is_settled, harvest.is_due(10**9)) == (False, False, False)
+    harvest.add(_failed("http://a.test/2"), FACT)
+    assert (harvest.is_complete, harvest.is_settled, harvest.is_due(10**9)) == (True, False, True)
+    report = _cut(harvest).report()
+    assert [(each.url, each.outcome, each.status) for each in report.results] == [
+        ("http://a.test/1", Outcome.STORED, 200),
+        ("http://a.test/2", Outcome.NOT_FOUND, 404),
+    ]
+    assert (harvest.is_settled, harvest.is_due(10**9)) == (True, False)
+    assert harvest.cut() is None
+
+
+def test_given_back_urls_are_not_waited_for(harvest_of: Callable[[int], Harvest]) -> None:
+    harvest = harvest_of(3)
+    harvest.add(_failed("http://a.test/1"), FACT)
+    harvest.give_back(2)
+    assert harvest.is_complete
+
+
+def test_due_by_time_and_by_size(harvest_of: Callable[[int], Harvest], clock: ManualClock) -> None:
+    harvest = harvest_of(9)
+    clock.advance(100.0)
+    assert not harvest.is_due(10**9), "nothing is there"
+    harvest.add(_page("http://a.test/1", body=b"x" * 1000), FACT)
+    assert harvest.is_due(10**9), "the last cut is long ago"
+    _cut(harvest)
+    harvest.add(_page("http://a.test/2", body=b"x" * 1000), FACT)
+    assert not harvest.is_due(2000)
+    assert harvest.is_due(1000)
+    clock.advance(30.0)
+    assert harvest.is_due(2000)
+
+
+def test_one_bundle_for_each_domain(harvest_of: Callable[[int], Harvest]) -> None:
+    harvest = harvest_of(3)
+    for url in ("http://a.test/1", "http://www.a.test/", "http://a.test/2"):
+        harvest.add(_page(url), FACT)
+    parcel = _cut(harvest)
+    names = [parse_bundle_name(path.name) for path in parcel.bundles]
+    assert [(name[0], name[2]) for name in names if name] == [("a.test", "7"), ("www.a.test", "7")]
+    assert _stored(parcel) == ["http://a.test/1", "http://a.test/2", "http://www.a.test/"]
+    assert parcel.report().size == sum(path.stat().st_size for path in parcel.bundles)
+
+
+def test_cuts_within_a_second_never_have_the_same_name(harvest_of: Callable[[int], Harvest]) -> None:
+    harvest = harvest_of(20)
+    names = []
+    for number in range(20):
+        harvest.add(_page(f"http://a.test/{number}"), FACT)
+        names += [path.name for path in _cut(harvest).bundles]
+    assert len(set(names)) == 20
+
+
+def test_found_urls_are_there_once_with_the_least_depth(harvest_of: Callable[[int], Harvest]) -> None:
+    harvest = harvest_of(3)
+    harvest.add(_page("http://a.test/1", "http://a.test/x", "http://a.test/y", depth=5), FACT)
+    harvest.add(_page("http://a.test/2", "http://a.test/x", depth=1), FACT)
+    harvest.add(_page("http://a.test/3", "http://a.test/x", depth=3), FACT)
+    found = _cut(harvest).report().found
+    assert list(found) == [FoundUrl("http://a.test/x", 2), FoundUrl("http://a.test/y", 6)]
+
+
+def test_redirect_is_a_hop_and_no_link(harvest_of: Callable[[int], Harvest]) -> None:
+    harvest = harvest_of(1)
+    task = UrlTask("http://a.test/old", depth=4, hops=2)
+    harvest.add(MinedPage(task, Outcome.REDIRECTED, status=301, links=["http://a.test/new"]), FACT)
+    parcel = _cut(harvest)
+    assert list(parcel.report().found) == [FoundUrl("http://a.test/new", 4, 3)]
+    assert parcel.bundles == []
+
+
+def test_facts_about_a_host_are_merged(harvest_of: Callable[[int], Harvest]) -> None:
+    harvest = harvest_of(4)
+    facts = [
+        HostFact("a.test", "192.0.2.1", 3.0),
+        HostFact("a.test", "", -1.0, 20.0),
+        HostFact("a.test", "192.0.2.9", 1.0, 5.0),
+        HostFact("b.test"),
+    ]
+    for number, fact in enumerate(facts):
+        harvest.add(_failed(f"http://{fact.host}/{number}"), fact)
+    assert list(_cut(harvest).report().hosts) == [HostFact("a.test", "192.0.2.9", 3.0, 20.0), HostFact("b.test")]
+
+
+def test_full_disk_while_packing_loses_nothing(
+    harvest_of: Callable[[int], Harvest], spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harvest = harvest_of(3)
+    harvest.add(_page("http://a.test/1"), FACT)
+    harvest.add(_page("http://b.test/1"), HostFact("b.test"))
+    with monkeypatch.context() as patch:
+        _fail_at(patch, BundleWriter, "write", call=2)
+        with pytest.raises(OSError, match="No space"):
+            harvest.cut()
+    assert list(spool.parcels("7")) == []
+    harvest.add(_page("http://a.test/2"), FACT)  # meanwhile the work goes on
+    with monkeypatch.context() as patch:
+        _fail_at(patch, Spool, "seal", call=1)
+        with pytest.raises(OSError, match="No space"):
+            harvest.cut()
+    first, second = _cut(harvest), _cut(harvest)
+    assert _stored(first) == ["http://a.test/1", "http://b.test/1"]
+    assert _stored(second) == ["http://a.test/2"]
+    assert harvest.is_settled
+    assert len(list(spool.parcels("7"))) == 2
+
+
+def _fail_at(patch: pytest.MonkeyPatch, owner: type, name: str, call: int) -> None:
+    """The disk is full at the n-th call."""
+    calls: list[int] = []
+    real = getattr(owner, name)
+
+    def failing(*arguments: Any, **named: Any) -> Any:
+        calls.append(1)
+        if len(calls) == call:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*arguments, **named)
+
+    patch.setattr(owner, name, failing)
+
+
+class FullDisk:
+    """A temporary file on a disk with `room` bytes; one write takes what fits, the next one fails."""
+
+    room = 0
+
+    def __init__(self, **options: Any) -> None:
+        self._file = TemporaryFile(buffering=0, dir=options["dir"])  # noqa: SIM115
+
+    def write(self, data: memoryview) -> int:
+        fits = min(len(data), FullDisk.room - self._file.tell())
+        if fits <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._file.write(data[:fits])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize("room", [0, 1, 5_000, 25_000, 60_000])
+def test_full_disk_while_collecting_loses_and_doubles_nothing(
+    harvest_of: Callable[[int], Harvest], monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(common.bundle, "_IN_MEMORY_BYTES", 15_000)
+    monkeypatch.setattr(common.bundle.tempfile, "TemporaryFile", FullDisk)
+    FullDisk.room = room
+    harvest = harvest_of(6)
+    pages = [_page(f"http://a.test/{number}", body=bytes([65 + number]) * 10_000) for number in range(6)]
+    failures = 0
+    for page in pages:
+        while True:
+            try:
+                harvest.add(page, FACT)
+                break
+            except OSError:
+                failures += 1
+                FullDisk.room += 7_000  # somebody tidies up, a little
+    assert failures > 0
+    assert harvest.is_complete
+    parcel = _cut(harvest)
+    assert len(parcel.report().results) == 6
+    bodies = sorted(body for bundle in parcel.bundles for _, body, _ in read_pages(bundle))
+    assert bodies == [page.body for page in pages]
+
+
+def test_page_that_could_not_be_kept_is_not_reported(
+    harvest_of: Callable[[int], Harvest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harvest = harvest_of(2)
+    with monkeypatch.context() as patch:
+        _fail_at(patch, BundleWriter, "add", call=1)
+        with pytest.raises(OSError, match="No space"):
+            harvest.add(_page("http://a.test/1", "http://a.test/x"), FACT)
+    harvest.add(replace(_page("http://a.test/2"), links=()), FACT)
+    assert not harvest.is_complete
+    report = _cut(harvest).report()
+    assert [each.url for each in report.results] == ["http://a.test/2"]
+    assert not report.found
