@@ -138,4 +138,5 @@ def _merged(old: HostFact | None, new: HostFact) -> HostFact:
         new.address or old.address,
         max(old.crawl_delay_seconds, new.crawl_delay_seconds),
         max(old.retry_after_seconds, new.retry_after_seconds),
+        (3 * old.latency_seconds + new.latency_seconds) / 4 if old.latency_seconds else new.latency_seconds,
     )

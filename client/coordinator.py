@@ -26,7 +26,8 @@ from common.wire import (
 )
 
 _TIMEOUT_SECONDS = 60
-_FOUND_PER_CALL = 5_000  # at most 10 MB with the longest URLs: libxml2 takes no longer text
+_FOUND_PER_CALL = 5_000
+_FOUND_BYTES_PER_CALL = 4_000_000  # libxml2 takes no text beyond 10 MB
 _REFUSALS = (400, 404, 405, 411, 413)  # a wrong token (401) can be mended without losing anything
 
 
@@ -61,7 +62,7 @@ class Coordinator:
     def send(self, report: Report) -> Receipt:
         """Send a report. Long lists of found URLs go ahead in calls of their own: a URL is settled last."""
         new = 0
-        *first, last = _slices(report.found) or [()]
+        *first, last = _slices(report.found) or [[]]
         for part in first:
             new += self._send(Report(report.job, (), part)).new_urls
         receipt = self._send(replace(report, found=last))
@@ -117,8 +118,16 @@ class Coordinator:
         return client.create_service(binding, self._url)  # type: ignore[no-untyped-call]
 
 
-def _slices(found: Sequence[FoundUrl]) -> list[Sequence[FoundUrl]]:
-    return [found[start : start + _FOUND_PER_CALL] for start in range(0, len(found), _FOUND_PER_CALL)]
+def _slices(found: Sequence[FoundUrl]) -> list[list[FoundUrl]]:
+    slices: list[list[FoundUrl]] = []
+    room = 0
+    for item in found:
+        room -= len(item.url)
+        if room < 0 or len(slices[-1]) >= _FOUND_PER_CALL:
+            slices.append([])
+            room = _FOUND_BYTES_PER_CALL - len(item.url)
+        slices[-1].append(item)
+    return slices
 
 
 def _values(kind: Any, answer: Any) -> Any:

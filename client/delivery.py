@@ -127,4 +127,4 @@ def _not_stored(result: UrlResult, reason: str) -> UrlResult:
     if result.outcome is not Outcome.STORED:
         return result
     detail = f"fetched, but the bundle was refused: {reason}"[:_MAX_DETAIL]
-    return replace(result, outcome=Outcome.INTERNAL, detail=detail)
+    return result._replace(outcome=Outcome.INTERNAL, detail=detail)

@@ -175,6 +175,7 @@ class Fetcher:
             server_date=_kept(response.headers.get("Date"), _MAX_DATE),
             fetched_at=self._clock.now(),
             address=response.address,
+            seconds=response.seconds,
             retry_after_seconds=(self._wait(response) or 0.0) if response.status >= 400 else 0.0,
         )
 

@@ -286,7 +286,8 @@ class Pipeline:
         if isinstance(result, Turn):
             self._schedule.again(ticket, requested=result is Turn.AGAIN)
             return
-        fact = HostFact(host, result.address, -1.0 if crawl_delay is None else crawl_delay, result.retry_after_seconds)
+        delay = -1.0 if crawl_delay is None else crawl_delay
+        fact = HostFact(host, result.address, delay, result.retry_after_seconds, result.seconds)
         if result.retry_after_seconds:
             self._schedule.hold(host, min(result.retry_after_seconds, _MAX_HOLD_SECONDS))
         failures = self._schedule.done(ticket, result.requested, result.outcome in _HOST_FAILURES)
@@ -295,11 +296,10 @@ class Pipeline:
             self._give_up_host(host, result, fact)
 
     def _give_up_host(self, host: str, result: FetchResult, fact: HostFact) -> None:
-        """The host does not answer: its other URLs share the outcome, and the server decides when to try again."""
+        """The host does not answer: its other URLs go back, and the server decides when to try again."""
         for ticket in self._schedule.withdraw(host=host):
-            detail = f"not asked, because the host had failed: {result.detail}"
-            shared = FetchResult(ticket.visit.task, result.outcome, detail, requested=False)
-            self._to_mine.put(_Fetched(ticket.job, shared, fact))
+            skipped = FetchResult(ticket.visit.task, Outcome.SKIPPED, f"{host}: {result.detail}", requested=False)
+            self._to_mine.put(_Fetched(ticket.job, skipped, fact))
 
     # --- datamine ----------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ class FetchResult:
     fetched_at: float = 0.0  # UTC
     address: str = ""  # IP address that answered
     retry_after_seconds: float = 0.0
+    seconds: float = 0.0  # from the request to the whole answer
     requested: bool = True  # False: decided without asking the host, so no delay is due
 
 

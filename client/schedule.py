@@ -1,5 +1,6 @@
-"""Which URL may be asked for next: a lane for each host, ordered by when the host may be asked again.
+"""Which URL may be asked for next: a lane for each slot, ordered by when its hosts may be asked again.
 
+A slot is what politeness is about: an IP address with all its hosts as far as the server knows them, or one host.
 Thread-safe, no threads of its own, no I/O. A lane never has more requests under way than the host's share allows,
 and never two of them closer than its delay. With one connection the delay runs from the end of a request, so that
 it also holds where the host stands, whatever the network does to the moments in between.
@@ -30,16 +31,23 @@ class Ticket:
 
 @dataclass(slots=True, eq=False)
 class _Lane:
-    """The URLs of one host. Guarded by the schedule's lock."""
+    """The URLs of one slot. Guarded by the schedule's lock."""
 
-    host: str
-    delay_seconds: float
-    connections: int
+    slot: str
+    shares: dict[str, HostShare] = field(default_factory=dict)  # by host
     waiting: deque[Ticket] = field(default_factory=deque)
     under_way: int = 0
     due: float = 0.0  # ticks
-    failures: int = 0  # in a row, of the host rather than of a page
+    failures: dict[str, int] = field(default_factory=dict)  # by host: in a row, of the host rather than of a page
     order: int = 0  # the valid entry in the heap
+    delay_seconds: float = 0.0
+    connections: int = 1
+
+    def set_share(self, share: HostShare) -> None:
+        """What holds for one host holds for all that share its slot: the longest delay, the fewest connections."""
+        self.shares[share.host] = share
+        self.delay_seconds = max(known.delay_seconds for known in self.shares.values())
+        self.connections = min(known.connections for known in self.shares.values())
 
     @property
     def is_open(self) -> bool:
@@ -52,7 +60,8 @@ class Schedule:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition()  # guards everything below
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, _Lane] = {}  # by slot
+        self._by_host: dict[str, _Lane] = {}  # a host stays in its lane as long as that has anything to do
         self._heap: list[tuple[float, int, _Lane]] = []
         self._order = count(1)
         self._closed = False
@@ -63,8 +72,7 @@ class Schedule:
             for lane in list(self._lanes.values()):
                 self._forget_if_empty(lane)  # those that were kept for their delay
             for share in shares:
-                lane = self._lanes.setdefault(share.host, _Lane(share.host, 0.0, 1))
-                lane.delay_seconds, lane.connections = share.delay_seconds, share.connections
+                self._lane_for(share).set_share(share)
             for ticket in tickets:
                 lane = self._lane_of(ticket)
                 lane.waiting.append(ticket)
@@ -94,16 +102,16 @@ class Schedule:
     def done(self, ticket: Ticket, requested: bool, host_failed: bool = False) -> int:
         """The visit is over; returns how many times in a row the host has failed."""
         with self._changed:
-            lane = self._lane_of(ticket)
+            lane, host = self._lane_of(ticket), host_of(ticket.visit.task.url)
             if requested:
-                lane.failures = lane.failures + 1 if host_failed else 0
+                lane.failures[host] = lane.failures.get(host, 0) + 1 if host_failed else 0
             self._end(lane, requested)
-            return lane.failures
+            return lane.failures.get(host, 0)
 
     def hold(self, host: str, seconds: float, delay_seconds: float = 0.0) -> None:
         """Ask the host nothing for so many seconds, and keep at least this delay from now on."""
         with self._changed:
-            if lane := self._lanes.get(host):
+            if lane := self._by_host.get(host):
                 lane.delay_seconds = max(lane.delay_seconds, delay_seconds)
                 lane.due = max(lane.due, self._clock.ticks() + seconds)
                 self._push(lane)
@@ -113,9 +121,9 @@ class Schedule:
         with self._changed:
             taken: list[Ticket] = []
             for lane in list(self._lanes.values()):
-                if host in (None, lane.host):
-                    out = [ticket for ticket in lane.waiting if job in (None, ticket.job)]
-                    lane.waiting = deque(ticket for ticket in lane.waiting if job not in (None, ticket.job))
+                if host is None or self._by_host.get(host) is lane:
+                    out = [ticket for ticket in lane.waiting if _concerns(ticket, host, job)]
+                    lane.waiting = deque(ticket for ticket in lane.waiting if not _concerns(ticket, host, job))
                     taken += out
                     self._forget_if_empty(lane)
             return taken
@@ -138,11 +146,17 @@ class Schedule:
             self._changed.notify_all()
 
     def _lane_of(self, ticket: Ticket) -> _Lane:
-        share = ticket.visit.share
-        host = host_of(ticket.visit.task.url)
-        if host not in self._lanes:
-            self._lanes[host] = _Lane(host, share.delay_seconds, share.connections)
-        return self._lanes[host]
+        lane = self._by_host.get(host_of(ticket.visit.task.url))
+        if lane is None:
+            lane = self._lane_for(ticket.visit.share)
+            lane.set_share(ticket.visit.share)
+        return lane
+
+    def _lane_for(self, share: HostShare) -> _Lane:
+        if share.host not in self._by_host:
+            slot = share.slot or share.host
+            self._by_host[share.host] = self._lanes.setdefault(slot, _Lane(slot))
+        return self._by_host[share.host]
 
     def _push(self, lane: _Lane) -> None:
         if lane.is_open:
@@ -179,4 +193,10 @@ class Schedule:
     def _forget_if_empty(self, lane: _Lane) -> None:
         # Kept until its delay is over: the host may come back with the next job.
         if not lane.waiting and not lane.under_way and lane.due <= self._clock.ticks():
-            self._lanes.pop(lane.host, None)
+            self._lanes.pop(lane.slot, None)
+            for host in lane.shares:
+                self._by_host.pop(host, None)
+
+
+def _concerns(ticket: Ticket, host: str | None, job: str | None) -> bool:
+    return job in (None, ticket.job) and host in (None, host_of(ticket.visit.task.url))

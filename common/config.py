@@ -144,6 +144,9 @@ class UrlServerSettings:
         "Seconds before a URL that failed for a passing reason is tried again; later tries wait longer.")
     report_seconds: float = _key("report_seconds", 30.0, _seconds(0.1, 86_400),
         "Clients upload and report what they have after so many seconds, also when the job is not finished.")
+    durability: str = _key("durability", "full", _choice("full", "normal"),
+        "When an answer is sent: full, after all that it says is on disk (survives a power loss); normal, once the "
+        "system has it, and on disk within a second (survives a crash of the program, not of the machine).")
     bundle_format: str = _key("bundle_format", "tar.bz2", _choice(*FORMATS),
         "Container of the bundles; tar.zst costs far less processor time.")
     max_body_bytes: int = _key("max_body_bytes", 20_000_000, _whole(1_000, 2_000_000_000),

@@ -8,10 +8,14 @@ The life of a URL here:
     release  the unfinished URLs of a job go back to where they stood in their queues
     expire   the same for jobs whose client has been silent for too long
 
-    frontier.py  the façade with these verbs, thread-safe      records.py  what the records look like on disk
-    change.py    one atomic move of many URLs                  store.py    the interface of a store
-    turns.py     whose turn it is (in memory)                  rocks.py    the store on RocksDB
-    retries.py   outcome -> state, wait, number of tries
+    frontier.py  the façade with these verbs and those of an operator; thread-safe
+    intake.py    add            leasing.py  lease, renew            settling.py  report, release, expire
+    core.py      what these share: hosts, leases, totals, delays    change.py    one atomic move of many URLs
+    hosts.py     what is known of each host                         turns.py     whose turn it is (in memory)
+    leases.py    which job has which URLs (in memory)               retries.py   outcome -> state, waits, sign of life
+    records.py   what the records look like on disk                 store.py     the interface of a store
+    audit.py     proves that the tables agree                       rocks.py     the store on RocksDB
 
-Memory holds the hosts and the leases, never the URLs. Every verb is one atomic write, on disk before it returns.
+Memory holds the active hosts and the leased URLs, never all URLs. Every verb is one atomic write, on disk before it
+returns (unless durability = normal).
 """

@@ -3,6 +3,7 @@
 RocksDB is not known here: any Store will do.
 """
 
+import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from server.policy.scope import Policy
 
 __all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Rules", "Settled"]
 
+_log = logging.getLogger(__name__)
 _FORMAT_KEY, _FORMAT = b"format", b"2"
 _PAUSED_KEY = b"paused"
 
@@ -145,7 +147,8 @@ class Frontier:
     def tick(self) -> Sequence[FailedRecord]:
         """What time brings, to be called every second or so: expired leases, dead hosts. Returns what was given up."""
         with self._lock:
-            self._expire()
+            if returned := self._expire():
+                _log.warning("a client fell silent: %d URLs are queued again", returned)
             failed = self._settling.bury()
             self._core.turns.forget_slots(self._core.clock.now())
         self._store.sync()

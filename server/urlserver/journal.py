@@ -5,7 +5,7 @@ All of it can be made again from the frontier or is history; nothing here is nee
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +48,13 @@ class Journal:
                 print(f"{line}\n{self._totals_line(now, totals)}", flush=True)
         except OSError as error:
             _log.warning("a report is missing in the journal: %s", error)
+
+    def given_up(self, failed: Sequence[FailedRecord]) -> None:
+        """URLs that were given up without a report: their hosts stayed dead."""
+        if failed:
+            with self._lock:
+                self._blacklist.writelines(map(_blacklist_line, failed))
+                self._blacklist.flush()
 
     def _totals_line(self, now: datetime, totals: Totals) -> str:
         processed = _processed(totals)

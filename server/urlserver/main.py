@@ -2,7 +2,6 @@
 
 import argparse
 import ipaddress
-import json
 import logging
 import signal
 import sys
@@ -14,17 +13,14 @@ from common.clock import SystemClock
 from common.config import Settings, add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError
 from common.wire import FoundUrl
-from server.frontier.frontier import Frontier, FrontierError, Rules
-from server.frontier.rocks import RocksStore
-from server.frontier.store import Store, StoreError, Table
-from server.policy.scope import Policy, policy_of
+from server.frontier.frontier import Frontier, FrontierError
+from server.frontier.store import StoreError
+from server.opening import open_frontier
 from server.urlserver.http import Guard, HttpServer, quiet_lost_connections
 from server.urlserver.journal import Journal
 from server.urlserver.service import BadRequest, UrlService, start_addresses
 from server.urlserver.soap import application, wsdl
 
-_STORE_FOLDER = "frontier"
-_START_URLS_KEY = b"start urls"
 _TICK_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
@@ -73,14 +69,13 @@ def _run(settings: Settings, starts: Sequence[str]) -> None:
 def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str) -> None:
     server = settings.url_server
     _make_folder(settings)
-    store = RocksStore(settings.memory / _STORE_FOLDER)
     clock = SystemClock()
-    frontier = Frontier(store, _policy(settings, store, starts), _rules(settings), clock)
+    frontier = open_frontier(settings, clock, starts)
     frontier.add((FoundUrl(address, 0) for address in starts), start=True)
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
     guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes)
-    ticking = _Ticker(frontier)
+    ticking = _Ticker(frontier, journal)
     for number in (signal.SIGTERM, signal.SIGINT):
         # Stopping joins threads, which a signal handler must not do itself.
         signal.signal(number, lambda *_: threading.Thread(target=http.stop).start())
@@ -96,18 +91,18 @@ def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str
 
 
 class _Ticker(threading.Thread):
-    """Takes back the jobs of silent clients, also when nobody calls."""
+    """Lets the frontier do what time brings, also when nobody calls."""
 
-    def __init__(self, frontier: Frontier) -> None:
+    def __init__(self, frontier: Frontier, journal: Journal) -> None:
         super().__init__(name="ticker", daemon=True)
         self._frontier = frontier
+        self._journal = journal
         self._ended = threading.Event()
 
     def run(self) -> None:
         while not self._ended.wait(_TICK_SECONDS):
             try:
-                if returned := self._frontier.expire():
-                    _log.warning("a client fell silent: %d URLs are queued again", returned)
+                self._journal.given_up(self._frontier.tick())
             except StoreError as error:  # tried again at the next tick; callers get a fault meanwhile
                 _log.error("%s", error)
 
@@ -136,28 +131,6 @@ def _make_folder(settings: Settings) -> None:
         settings.memory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
-
-
-def _policy(settings: Settings, store: Store, starts: Sequence[str]) -> Policy:
-    """A continued crawl keeps the start URLs that it had before: its scope must not shrink."""
-    before = json.loads(store.get(Table.META, _START_URLS_KEY) or b"[]")
-    all_starts = list(dict.fromkeys([*before, *starts]))
-    store.write([(Table.META, _START_URLS_KEY, json.dumps(all_starts).encode())])
-    return policy_of(settings.url_server, all_starts)
-
-
-def _rules(settings: Settings) -> Rules:
-    server = settings.url_server
-    return Rules(
-        delay_seconds=server.delay,
-        max_crawl_delay_seconds=server.max_crawl_delay,
-        connections_per_host=server.connections_per_host,
-        lease_seconds=server.lease_seconds,
-        retry_wait_seconds=server.retry_wait,
-        max_pages=server.max_pages,
-        drop_index_names=server.drop_index_names,
-        allow_private=server.allow_private,
-    )
 
 
 def _say_ready(url: str, settings: Settings, frontier: Frontier) -> None:

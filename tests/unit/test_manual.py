@@ -7,7 +7,6 @@ import pytest
 
 from common import wire
 from common.wire import Outcome
-from server.frontier.records import State
 from server.frontier.retries import CONSEQUENCES
 from tests.manual_tables import configuration_tables
 
@@ -36,7 +35,7 @@ def test_outcomes_and_what_follows(outcome: Outcome) -> None:
     row = re.search(rf"^\| `{outcome}` \| .* \| (.*) \|$", (MANUAL / "commands.md").read_text(), re.MULTILINE)
     assert row is not None, f"{outcome} is not in the table of outcomes"
     consequence = CONSEQUENCES[outcome]
-    expected = {State.DONE: "done", State.EXCLUDED: "excluded", State.FAILED: "failed", State.QUEUED: "queued"}[consequence.state]
+    expected = consequence.state.name.lower()
     if consequence.waits:
         expected = f"tried {len(consequence.waits) + 1} times"
     assert row[1].startswith(expected)
