@@ -12,7 +12,6 @@ A full queue makes the stage before it wait, back to the schedule: memory stays 
 import logging
 import queue
 import threading
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -130,7 +129,7 @@ class Pipeline:
     # --- the run thread ----------------------------------------------------------------------------------------
 
     def _coordinate(self, coordinator: Coordinator) -> None:
-        ask_at, failures, request = 0.0, 0, uuid.uuid4().hex
+        ask_at, failures, request = 0.0, 0, self._services.spool.request()
         while not self._stopping.is_set():
             self._order_cuts()
             self._renew(coordinator)
@@ -143,7 +142,7 @@ class Pipeline:
                     failures += 1
                     ask_at = self._clock.ticks() + self._retry_wait(failures, error)
                     continue
-                failures, request = 0, uuid.uuid4().hex
+                failures, request = 0, self._services.spool.next_request()
                 ask_at = self._clock.ticks() + (0.0 if job.tasks else job.wait_seconds)
             until_asking = ask_at - self._clock.ticks()
             if self._wake.wait(min(_TICK_SECONDS, until_asking) if until_asking > 0 else _TICK_SECONDS):

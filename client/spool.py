@@ -1,5 +1,6 @@
 """What waits on disk to be uploaded and reported, so that neither a crash nor an absent server loses it.
 
+    spool/request                 the name of the request for the next job
     spool/<job>/                  this client has the job (or had it when it was killed)
     spool/<job>/<number>/         a parcel: bundles, their manifests, and last of all report.json
     spool/<job>.refused.<number>/ a parcel that the FTP server will never take; kept for a person to look at
@@ -7,8 +8,10 @@
 A parcel without report.json was under way when the client died: its URLs were not reported, so it is dropped.
 """
 
+import contextlib
 import json
 import shutil
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +59,26 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.scratch = folder / "scratch"  # of bundles under way
+        self._request = folder / "request"
         shutil.rmtree(self.scratch, ignore_errors=True)
         self.scratch.mkdir(parents=True)
+
+    def request(self) -> str:
+        """The name of the request for a job that may not have been answered yet, also one of an earlier run.
+
+        The server answers it again with the same job: one that was handed out while we were killed is not orphaned.
+        """
+        with contextlib.suppress(OSError, UnicodeError):
+            if name := self._request.read_text(encoding="ascii"):
+                return name
+        return self.next_request()
+
+    def next_request(self) -> str:
+        """The request was answered; the name of the next one."""
+        name = uuid.uuid4().hex
+        with contextlib.suppress(OSError):  # then an old name stays there, and is answered with a new job
+            self._request.write_text(name, encoding="ascii")
+        return name
 
     def begin(self, job: str) -> None:
         """Remember that we have this job."""

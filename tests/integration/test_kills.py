@@ -14,11 +14,11 @@ from tests.web.running import run_web
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
-KILLS = 8  # per program
+KILLS = 7  # per program
 IN_TIME = 5  # so many of them at least must have hit a crawl that was under way
 
 
-OPTIONS = ("--delay", "0.05", "--report-seconds", "0.5", "--urls-to-crawl", "40")
+OPTIONS = ("--delay", "0.04", "--report-seconds", "0.5", "--urls-to-crawl", "40")
 
 
 @pytest.mark.parametrize("victim", ["url", "ftp", "one"])

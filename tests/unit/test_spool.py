@@ -98,6 +98,17 @@ def test_number_used_again_begins_empty(spool: Spool) -> None:
     assert old.folder.exists()
 
 
+def test_request_is_repeated_until_it_is_answered(spool: Spool, tmp_path: Path) -> None:
+    name = spool.request()
+    assert Spool(tmp_path / "spool").request() == name, "also after a crash"
+    answered = spool.next_request()
+    assert answered != name
+    assert Spool(tmp_path / "spool").request() == answered
+    (tmp_path / "spool" / "request").write_bytes(b"\xff")
+    assert len(spool.request()) == 32
+    assert spool.jobs() == []
+
+
 def test_refused_parcel_is_kept_aside_and_never_sent_again(spool: Spool, tmp_path: Path) -> None:
     parcel = _sealed(spool)
     aside = spool.refuse(parcel)
