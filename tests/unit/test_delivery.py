@@ -117,11 +117,13 @@ def test_delivering_twice_changes_nothing(host: Host, monkeypatch: pytest.Monkey
     assert not parcel.folder.exists()
 
 
-def test_waits_for_the_ftp_server_and_reports_nothing_before(host: Host) -> None:
+def test_waits_for_the_ftp_server_and_reports_nothing_before(host: Host, caplog: pytest.LogCaptureFixture) -> None:
     job = host.job()
     parcel = host.parcel(job)
     delivery = host.delivery()
     thread = _in_thread(lambda: delivery.deliver(parcel, lambda: job.settings))
+    wait_until(lambda: "uploading" in caplog.text, 30)
+    assert host.coordinator.totals()[0].done == 0
     host.start_ftp()
     thread.join(30)
     assert not thread.is_alive()
