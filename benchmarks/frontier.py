@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks import soap
 from common.clock import SystemClock
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.frontier.frontier import Frontier, Rules
@@ -139,11 +140,11 @@ def _start(folder: Path, durability: str) -> dict[str, float]:
 
 
 def _over_soap(folder: Path) -> dict[str, float]:
-    from benchmarks.soap import found_per_second, jobs_per_second
-
+    web = Web()
+    batches = [web.batch(soap.FOUND_PER_CALL, KNOWN_SHARE) for _ in range(soap.FOUND_CALLS)]
     return {
-        "found URLs over SOAP in calls of 5,000, URLs/s": found_per_second(folder / "soap", Web()),
-        "small getJob calls with 8 clients, calls/s": jobs_per_second(folder / "soap2", Web()),
+        "found URLs over SOAP in calls of 5,000, URLs/s": soap.found_per_second(folder / "found", batches),
+        "small getJob calls with 8 clients, calls/s": soap.jobs_per_second(folder / "jobs", batches[0]),
     }
 
 
