@@ -50,7 +50,7 @@ class Core:
         self.leases = Leases()
         self.turns = Turns(rules.connections_per_host)
         self.is_paused = False
-        self.has_blocked = any(host.is_blocked for host in self.hosts)
+        self.has_blocked = any(host.is_blocked for host in self.hosts.set_by_operator())
 
     def key(self, address: str) -> bytes:
         """The key of an address, by way of its identity."""

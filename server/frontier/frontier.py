@@ -7,24 +7,25 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from common.clock import Clock
-from common.urls import host_of, identity, resolve
+from common.urls import identity, resolve
 from common.wire import FoundUrl, Report, Totals
 from server.frontier import intake
 from server.frontier.change import Change
 from server.frontier.core import Core, FrontierError, Rules
+from server.frontier.explaining import Explanation, Overview, explained, overview
 from server.frontier.hosts import Host
 from server.frontier.leases import Lease
 from server.frontier.leasing import Leased, Leasing
-from server.frontier.records import FailedRecord, State, UrlState, pack_entry
+from server.frontier.records import FailedRecord, State, pack_entry
 from server.frontier.settling import Settling
 from server.frontier.store import Store, Table
 from server.policy.scope import Policy
 
-__all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Rules", "Settled"]
+__all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 
 _log = logging.getLogger(__name__)
 _FORMAT_KEY, _FORMAT = b"format", b"2"
@@ -39,24 +40,6 @@ class Settled:
     refused: int
     new_urls: int
     failed: Sequence[FailedRecord]  # given up now
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """All that the frontier knows of one URL."""
-
-    url: str  # the address that was asked about
-    identity: str
-    digest: str
-    state: str  # of State in lower case, or "unknown"
-    reason: str = ""  # outcome and detail, or the rule that excluded it
-    tries: int = 0
-    due: float = 0.0  # UTC; when it can be asked for, as far as that is known
-    client: str = ""  # who has it
-    job: int = 0
-    host: str = ""
-    host_delay: float = 0.0
-    is_host_blocked: bool = False
 
 
 class Frontier:
@@ -178,7 +161,12 @@ class Frontier:
         if address is None:
             raise FrontierError(f"{url!r} is no http or https URL")
         with self._lock:
-            return self._explained(address)
+            return explained(self._core, address)
+
+    def overview(self) -> Overview:
+        """How everything stands: totals, jobs that are out, what an operator has set, hosts that do not answer."""
+        with self._lock:
+            return overview(self._core)
 
     def state_of(self, url: str) -> State | None:
         """The state of one URL; None if it is not known."""
@@ -260,7 +248,9 @@ class Frontier:
         """A change of one host by an operator."""
         with self._lock:
             change = Change()
-            yield change.touch(self._core.hosts.get_or_make([name])[name])
+            host = change.touch(self._core.hosts.get_or_make([name])[name])
+            yield host
+            change.writes.append(self._core.hosts.note_setting(host))
             self._core.commit(change)
         self._make_durable()
 
@@ -281,39 +271,3 @@ class Frontier:
         own_key = b"" if name == record.url else key
         change.append(host, key, pack_entry(record.url, record.depth, record.hops, 0, own_key))
         return True
-
-    def _explained(self, address: str) -> Explanation:
-        core = self._core
-        name = identity(address, core.rules.drop_index_names)
-        key = core.key(address)
-        host = core.hosts.find(host_of(address))
-        known = Explanation(
-            address, name, key.hex(), "unknown",
-            host=host_of(address),
-            host_delay=core.delay(host) if host else core.rules.delay_seconds,
-            is_host_blocked=host.is_blocked if host else False,
-        )  # fmt: skip
-        packed = self._store.get(Table.URLS, key)
-        if packed is None:
-            return known
-        state = UrlState.unpacked(packed)
-        known = replace(known, state=state.state.name.lower())
-        if state.state is State.EXCLUDED:
-            return replace(known, reason=state.rule)
-        if state.state is State.FAILED:
-            failed = FailedRecord.unpacked(self._store.get(Table.FAILED, key) or b"")
-            return replace(known, reason=f"{failed.outcome}: {failed.detail}", tries=failed.tries, due=0.0)
-        if state.state is State.DONE:
-            return replace(known, reason=state.outcome.value, due=float(state.time))
-        return self._explained_open(known, state, host)
-
-    def _explained_open(self, known: Explanation, state: UrlState, host: Host | None) -> Explanation:
-        if state.state is State.WAITING:
-            return replace(known, due=state.due / 1000)
-        if self._store.get(Table.QUEUE, state.place.packed()) is not None:
-            return replace(known, due=host.not_before if host else 0.0)
-        for lease in self._core.leases:
-            if any((task.host, task.number) == state.place for task in lease.tasks.values()):
-                return replace(known, state="leased", client=lease.client, job=lease.job, due=lease.record.deadline)
-        return known
-

@@ -8,6 +8,7 @@ from server.frontier.store import Store, Table, Write
 
 _NUMBERS = Struct(">QQ8I6dHB")
 _NEXT_HOST_KEY = b"next host"
+_SET_PREFIX, _SET_END = b"set host ", b"set host!"  # in the table META: the hosts for which an operator set something
 _PRIVATE, _BLOCKED = 1, 2
 _MAX_IDLE = 20_000  # hosts without work that stay in memory; links to them come again and again
 
@@ -51,6 +52,11 @@ class Host:
     @property
     def is_active(self) -> bool:
         return self.queued > 0 or self.leased > 0
+
+    @property
+    def is_set(self) -> bool:
+        """An operator has said something about it."""
+        return self.is_blocked or self.own_delay >= 0
 
     @property
     def ready(self) -> int:
@@ -129,6 +135,15 @@ class Hosts:
         for name in names:
             found[name] = self._by_name[name]
         return found
+
+    def set_by_operator(self) -> list[Host]:
+        """The hosts that an operator has blocked or given a delay, also those without work."""
+        rows = self._store.scan(Table.META, _SET_PREFIX, _SET_END)
+        return [self.by_id(int.from_bytes(key[len(_SET_PREFIX) :], "big")) for key, _ in rows]
+
+    def note_setting(self, host: Host) -> Write:
+        """The write that lets `set_by_operator` find it, or no longer."""
+        return Table.META, _SET_PREFIX + host_key(host.id), b"" if host.is_set else None
 
     def writes(self, changed: Iterable[Host]) -> list[Write]:
         """What has to be written for these hosts."""
