@@ -37,7 +37,7 @@ HOSTS_PER_ADDRESS = 3  # a third of the hosts share an address with others
 
 
 class SimulatedWeb:
-    """Host k links to hosts 10k+1 to 10k+10; page i of a host to its pages 2i+1 and 2i+2. All is reached from host 0."""
+    """Host k links to hosts 10k+1 to 10k+10; page i of a host to pages 2i+1 and 2i+2. All is reached from host 0."""
 
     def __init__(self, hosts: int, chance: random.Random) -> None:
         self.pages = [min(400_000, int(chance.paretovariate(0.9))) for _ in range(hosts)]
