@@ -10,8 +10,9 @@ from server.frontier.frontier import Rules
 from server.frontier.rocks import RocksStore
 from server.policy.scope import Policy
 from tests.frontier import Case, Make
+from tests.memory_store import MemoryStore
 
-STORES = [RocksStore]  # a second store joins here, and every contract test runs on it
+STORES = [RocksStore, MemoryStore]  # another store joins here, and every contract test runs on it
 
 
 @pytest.fixture(params=STORES)
@@ -30,3 +31,4 @@ def frontiers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
         case.reopen()
         assert case.audit() == before
         case.close()
+        MemoryStore.forget(case.folder)
