@@ -1,31 +1,50 @@
-"""Opens the frontier of a work folder as its settings say: for the URL server, and for an operator without one."""
+"""Opens the frontier of a work folder: for the URL server as its settings say, for an operator as the server had it."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 from common.clock import Clock
 from common.config import Settings
-from server.frontier.frontier import Frontier, Rules
+from server.frontier.frontier import START_URLS_KEY, Frontier, Rules
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store, Table
 from server.policy.scope import Policy, policy_of
 
 STORE_FOLDER = "frontier"
-_START_URLS_KEY = b"start urls"
+ADDRESS_NAME = "urlServer.address"  # beside it: where the server that has it open can be called
+_RULES_KEY, _POLICY_KEY = b"rules", b"policy"  # in the table META: what urlServer ran with last, as JSON
 
 
 def open_frontier(settings: Settings, clock: Clock, starts: Sequence[str] = ()) -> Frontier:
     """The frontier in the work folder. StoreError if it is in use or damaged."""
-    store = RocksStore(settings.memory / STORE_FOLDER)
-    return Frontier(store, _policy(settings, store, starts), _rules(settings), clock)
+    store = open_store(settings)
+    # A continued crawl keeps the start URLs that it had before: its scope must not shrink.
+    all_starts = list(dict.fromkeys([*_known(store, START_URLS_KEY, []), *starts]))
+    policy, rules = policy_of(settings.url_server, all_starts), _rules(settings)
+    limits = {"scope": policy.scope, "max_depth": policy.max_depth, "max_redirects": policy.max_redirects}
+    notes = {START_URLS_KEY: all_starts, _RULES_KEY: asdict(rules), _POLICY_KEY: limits}
+    store.write([(Table.META, key, json.dumps(value).encode()) for key, value in notes.items()])
+    return Frontier(store, policy, rules, clock)
 
 
-def _policy(settings: Settings, store: Store, starts: Sequence[str]) -> Policy:
-    """A continued crawl keeps the start URLs that it had before: its scope must not shrink."""
-    before = json.loads(store.get(Table.META, _START_URLS_KEY) or b"[]")
-    all_starts = list(dict.fromkeys([*before, *starts]))
-    store.write([(Table.META, _START_URLS_KEY, json.dumps(all_starts).encode())])
-    return policy_of(settings.url_server, all_starts)
+def open_store(settings: Settings) -> RocksStore:
+    """The tables below it, for who must mend them before a frontier can work on them."""
+    return RocksStore(settings.memory / STORE_FOLDER)
+
+
+def reopened(store: Store, settings: Settings, clock: Clock) -> Frontier:
+    """The frontier for an operator while urlServer is stopped. Options on the command line of the server counted for
+    what is stored, so they count here, too."""
+    policy = Policy(**_known(store, _POLICY_KEY, {})).widened(_known(store, START_URLS_KEY, []))
+    rules = replace(_rules(settings), **_known(store, _RULES_KEY, {}))
+    return Frontier(store, policy, rules, clock)
+
+
+def _known(store: Store, key: bytes, default: Any) -> Any:
+    packed = store.get(Table.META, key)
+    return default if packed is None else json.loads(packed)
 
 
 def _rules(settings: Settings) -> Rules:

@@ -3,6 +3,7 @@
 RocksDB is not known here: any Store will do.
 """
 
+import json
 import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +31,7 @@ __all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Ru
 _log = logging.getLogger(__name__)
 _FORMAT_KEY, _FORMAT = b"format", b"2"
 _PAUSED_KEY = b"paused"
+START_URLS_KEY = b"start urls"  # in the table META: all that the crawl ever had, as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,15 @@ class Frontier:
             self._make_durable()
             return new
         return 0
+
+    def begin_with(self, addresses: Sequence[str]) -> int:
+        """Take in start URLs while the crawl runs: their hosts belong to it from now on, also after a restart."""
+        with self._lock:
+            known = json.loads(self._store.get(Table.META, START_URLS_KEY) or b"[]")
+            starts = list(dict.fromkeys([*known, *addresses]))
+            self._store.write([(Table.META, START_URLS_KEY, json.dumps(starts).encode())])
+            self._core.policy = self._core.policy.widened(addresses)
+        return self.add([FoundUrl(address, 0) for address in addresses], start=True)
 
     def lease(self, client: str, request: str, wanted: int) -> Leased:
         """A job for `client`. The same `request` again gives the same job, so that a lost answer costs nothing."""

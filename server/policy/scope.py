@@ -1,7 +1,7 @@
 """Scope and limits: which found URLs belong to the crawl."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from common.config import UrlServerSettings
 from common.urls import host_of, resolve
@@ -25,6 +25,13 @@ class Policy:
             return "max_redirects"
         return "" if self._inside(host) else f"scope={self.scope}"
 
+    def widened(self, start_urls: Sequence[str]) -> "Policy":
+        """The same rules with further start URLs."""
+        hosts = self.hosts.union(host_of(address) for url in start_urls if (address := resolve(url)))
+        return replace(
+            self, hosts=hosts, domains=tuple(sorted({_name(host).removeprefix("www.") for host in hosts}))
+        )
+
     def _inside(self, host: str) -> bool:
         if self.scope == "free" or host in self.hosts:
             return True
@@ -36,14 +43,8 @@ class Policy:
 
 def policy_of(settings: UrlServerSettings, start_urls: Sequence[str]) -> Policy:
     """The policy that the configuration describes, for all start URLs the crawl has had so far."""
-    hosts = frozenset(host_of(address) for url in start_urls if (address := resolve(url)))
-    return Policy(
-        scope=settings.effective_scope,
-        hosts=hosts,
-        domains=tuple(sorted({_name(host).removeprefix("www.") for host in hosts})),
-        max_depth=settings.max_depth,
-        max_redirects=settings.max_redirects,
-    )
+    policy = Policy(settings.effective_scope, max_depth=settings.max_depth, max_redirects=settings.max_redirects)
+    return policy.widened(start_urls)
 
 
 def _name(host: str) -> str:

@@ -18,6 +18,7 @@ from cheroot.ssl.builtin import BuiltinSSLAdapter
 from cheroot.wsgi import Server
 
 from common.errors import ConfigError
+from server.urlserver import web
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -38,10 +39,11 @@ _log = logging.getLogger(__name__)
 
 
 class Guard:
-    """A WSGI application around another: refuses what has no token or is too large, and serves the WSDL."""
+    """A WSGI application around two others: refuses what has no token or is too large, and serves the WSDL."""
 
-    def __init__(self, app: Wsgi, wsdl: bytes, token: str, max_bytes: int) -> None:
+    def __init__(self, app: Wsgi, wsdl: bytes, token: str, max_bytes: int, admin: Wsgi | None = None) -> None:
         self._app = app
+        self._admin = admin
         self._wsdl = wsdl
         self._expected = f"Bearer {token}".encode() if token else b""
         self._max_bytes = max_bytes
@@ -52,12 +54,12 @@ class Guard:
             return [self._wsdl]
         refusal = self._refusal(environ)
         if refusal is None:
-            return self._app(environ, start_response)
+            app = self._admin if self._admin and _is_admin(environ) else self._app
+            return app(environ, start_response)
         status, text = refusal
-        code = "Client.Token" if status is HTTPStatus.UNAUTHORIZED else "Client"
-        body = _SOAP_FAULT.format(code=code, text=escape(text)).encode()
         _discard(environ)
-        headers = [*_headers(body), ("Connection", "close")]
+        body, headers = _refused(status, text, _is_admin(environ))
+        headers.append(("Connection", "close"))
         if status is HTTPStatus.UNAUTHORIZED:
             headers.append(("WWW-Authenticate", "Bearer"))  # RFC 9110 §15.5.2
         start_response(f"{status.value} {status.phrase}", headers)
@@ -70,7 +72,12 @@ class Guard:
         if self._expected and not hmac.compare_digest(given, self._expected):
             return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN'"
         kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
-        if kind not in _CONTENT_TYPES:  # spyne would also unpack MIME attachments
+        if _is_admin(environ):
+            if kind != web.CONTENT_TYPE:
+                return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send commands with the Content-Type {web.CONTENT_TYPE}"
+            if environ.get("HTTP_ORIGIN"):  # browsers send it, also for a name that was bent to point to this machine
+                return HTTPStatus.FORBIDDEN, "commands are not taken from web pages"
+        elif kind not in _CONTENT_TYPES:  # spyne would also unpack MIME attachments
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send SOAP 1.1 with the Content-Type text/xml"
         length = _length_of(environ)
         if length is None or environ.get("HTTP_TRANSFER_ENCODING"):
@@ -78,6 +85,19 @@ class Guard:
         if length > self._max_bytes:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the message has more than {self._max_bytes} bytes: split it"
         return None
+
+
+def _is_admin(environ: dict[str, Any]) -> bool:
+    return bool(environ.get("PATH_INFO") == web.ADMIN_PATH)
+
+
+def _refused(status: HTTPStatus, text: str, as_json: bool) -> tuple[bytes, list[tuple[str, str]]]:
+    if as_json:
+        body = web.error_body(text)
+        return body, web.json_headers(body)
+    code = "Client.Token" if status is HTTPStatus.UNAUTHORIZED else "Client"
+    body = _SOAP_FAULT.format(code=code, text=escape(text)).encode()
+    return body, _headers(body)
 
 
 def _discard(environ: dict[str, Any]) -> None:

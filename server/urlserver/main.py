@@ -12,14 +12,17 @@ from common import VERSION, logs
 from common.clock import SystemClock
 from common.config import Settings, add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError
+from common.files import publish
 from common.wire import FoundUrl
+from server.admin.operator import Operator
 from server.frontier.frontier import Frontier, FrontierError
 from server.frontier.store import StoreError
-from server.opening import open_frontier
+from server.opening import ADDRESS_NAME, open_frontier
 from server.urlserver.http import Guard, HttpServer, quiet_lost_connections
 from server.urlserver.journal import Journal
 from server.urlserver.service import BadRequest, UrlService, start_addresses
 from server.urlserver.soap import application, wsdl
+from server.urlserver.web import AdminApp
 
 _TICK_SECONDS = 1.0
 
@@ -74,16 +77,20 @@ def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str
     frontier.add((FoundUrl(address, 0) for address in starts), start=True)
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
-    guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes)
+    admin = AdminApp(Operator(frontier, settings))
+    guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin)
     ticking = _Ticker(frontier, journal)
     for number in (signal.SIGTERM, signal.SIGINT):
         # Stopping joins threads, which a signal handler must not do itself.
         signal.signal(number, lambda *_: threading.Thread(target=http.stop).start())
     ticking.start()
+    address = settings.memory / ADDRESS_NAME
+    publish(address, [url.encode()])
     _say_ready(url, settings, frontier)
     try:
         http.serve(guard)
     finally:
+        address.unlink(missing_ok=True)
         ticking.stop()
         journal.close()
         frontier.close()

@@ -1,0 +1,8 @@
+"""The operator's side of a crawl: what he can ask and set, on a running server or on the work folder of a stopped one.
+
+    operator   the verbs, in plain Python
+    remote     calls them on a running urlServer
+    audit      proves that nothing was lost or taken twice (tables, merging, bundles), repair mends
+    show       answers as lines for a person
+    main       the command crawlAdmin
+"""

@@ -1,0 +1,137 @@
+"""The command crawlAdmin: asks the running urlServer, or the work folder of a stopped one."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from common import VERSION, logs
+from common.config import Settings, add_common_options, from_options
+from common.errors import PavoukError
+from common.wire import Outcome
+from server.admin import show
+from server.admin.calling import opened_here, running_server
+from server.admin.operator import Answer
+from server.frontier.frontier import FrontierError
+from server.frontier.store import StoreError
+
+_Arguments = Callable[[argparse.Namespace], dict[str, Any]]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run crawlAdmin; returns the exit code."""
+    try:
+        options = parser().parse_args(argv)
+        settings = from_options(options)
+        logs.set_up("WARNING")
+        code: int = options.action(options, settings)
+    except (PavoukError, StoreError, FrontierError, OSError) as error:
+        print(f"crawlAdmin: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="crawlAdmin", description="Asks and steers a crawl, running or stopped.")
+    top.add_argument("--version", action="version", version=f"pavouk {VERSION}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, help: str, arguments: _Arguments = lambda options: {}) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help)
+        made.set_defaults(action=_ask, command=name, arguments=arguments)
+        _add_general_options(made)
+        return made
+
+    command("status", "How the crawl stands.")
+    explain = command("explain", "All that is known of a URL.", lambda given: {"url": given.url})
+    explain.add_argument("url", metavar="URL")
+    command("pause", "Hand out no more jobs; those that are out are finished.")
+    command("resume", "Hand out jobs again.")
+    for name, help in (("block", "Ask hosts nothing any more."), ("unblock", "Ask hosts again.")):
+        command(name, help, lambda given: {"hosts": given.hosts}).add_argument("hosts", nargs="+", metavar="HOST")
+    delay = command("delay", "Seconds between two requests to a host.", _delay)
+    delay.add_argument("host", metavar="HOST")
+    delay.add_argument("seconds", metavar="SECONDS|default", help="default: as the settings and robots.txt say.")
+    add = command("add", "Further start URLs.", lambda given: {"urls": given.urls})
+    add.add_argument("urls", nargs="+", metavar="URL")
+    blacklist = command("blacklist", "URLs that were given up, and why.", _blacklist)
+    _add_choice(blacklist)
+    blacklist.add_argument("--limit", type=int, metavar="N", help="Show at most so many. Default: 100.")
+    retry = command("retry", "Queue URLs again that were given up.", _retry)
+    retry.add_argument("urls", nargs="*", metavar="URL")
+    _add_choice(retry)
+    retry.add_argument("--all", action="store_true", help="All of them.")
+    return top
+
+
+def _add_general_options(command: argparse.ArgumentParser) -> None:
+    add_common_options(command)
+    command.add_argument("--json", action="store_true", help="Answer with one JSON document.")
+    group = command.add_argument_group("where urlServer listens (default: as it says itself, or as config.cfg says)")
+    for name in ("ip", "server_port", "token", "tls_cert"):
+        option = "--" + name.replace("_", "-")
+        group.add_argument(option, dest=f"url_server.{name}", metavar="VALUE")
+
+
+def _add_choice(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--outcome", choices=list(Outcome), metavar="OUTCOME", help="Only those with this outcome.")
+    command.add_argument("--host", metavar="HOST", help="Only those of this host.")
+
+
+def _delay(options: argparse.Namespace) -> dict[str, Any]:
+    if options.seconds == "default":
+        return {"host": options.host, "seconds": None}
+    try:
+        return {"host": options.host, "seconds": float(options.seconds)}
+    except ValueError as error:
+        raise PavoukError(f"{options.seconds!r} is no number of seconds, and not 'default'") from error
+
+
+def _blacklist(options: argparse.Namespace) -> dict[str, Any]:
+    return _given(outcome=options.outcome, host=options.host, limit=options.limit)
+
+
+def _retry(options: argparse.Namespace) -> dict[str, Any]:
+    return _given(urls=options.urls or None, outcome=options.outcome, host=options.host, all=options.all or None)
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _ask(options: argparse.Namespace, settings: Settings) -> int:
+    arguments = options.arguments(options)
+    answer = _answer(options, settings, arguments)
+    if options.json:
+        print(json.dumps(answer, indent=1))
+    else:
+        print("\n".join(show.lines(options.command, answer)))
+    return 0 if _found(options.command, answer) else 1
+
+
+def _answer(options: argparse.Namespace, settings: Settings, arguments: dict[str, Any]) -> Answer:
+    server = running_server(settings, is_told(options))
+    if server is not None:
+        return server.run(options.command, arguments)
+    with opened_here(settings) as operator:
+        print("urlServer is not running: read from disk", file=sys.stderr)
+        return operator.run(options.command, arguments)
+
+
+def is_told(options: argparse.Namespace) -> bool:
+    """Whether the command line says where the server is."""
+    told = vars(options)
+    return told["url_server.ip"] is not None or told["url_server.server_port"] is not None
+
+
+def _found(command: str, answer: Answer) -> bool:
+    """Whether the answer has what was asked for."""
+    if command == "blacklist":
+        return bool(answer["number"])
+    return bool(answer["retried"]) if command == "retry" else True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

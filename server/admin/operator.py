@@ -1,0 +1,262 @@
+"""What an operator can ask and set, in plain Python: no sockets, no console. Verbs answer with what JSON can carry."""
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from common.config import Settings
+from common.errors import PavoukError
+from common.page import iso_time
+from common.urls import host_of, typed
+from common.wire import Outcome
+from server.catalogue import FILE_NAME, Catalogue, CatalogueError
+from server.frontier.explaining import HostState
+from server.frontier.frontier import Frontier
+from server.frontier.records import FailedRecord
+
+Answer = dict[str, Any]
+Arguments = Mapping[str, Any]
+
+COPY_PREFIX = "audit-copy-"
+_SHOWN = 100  # jobs and hosts in one answer; their number is always told
+_DEFAULT_LIMIT = 100
+_RETRY_BATCH = 5_000  # URLs in one change
+_OLD_COPY_SECONDS = 86_400.0  # what an audit that was killed has left
+_MAX_DELAY_SECONDS = 86_400.0
+
+
+class OperatorError(PavoukError):
+    """A request that makes no sense; the message says why."""
+
+
+class Operator:
+    """The verbs on one frontier. As thread-safe as the frontier; owns nothing."""
+
+    def __init__(self, frontier: Frontier, settings: Settings) -> None:
+        self._frontier = frontier
+        self._settings = settings
+        self._verbs: dict[str, tuple[Callable[[Arguments], Answer], frozenset[str]]] = {
+            "ping": (lambda _: {"folder": str(self._settings.folder.resolve())}, frozenset()),
+            "status": (self._status, frozenset()),
+            "explain": (self._explain, frozenset({"url"})),
+            "pause": (lambda _: self._pause(True), frozenset()),
+            "resume": (lambda _: self._pause(False), frozenset()),
+            "block": (lambda given: self._block(given, True), frozenset({"hosts"})),
+            "unblock": (lambda given: self._block(given, False), frozenset({"hosts"})),
+            "delay": (self._delay, frozenset({"host", "seconds"})),
+            "add": (self._add, frozenset({"urls"})),
+            "blacklist": (self._blacklist, frozenset({"outcome", "host", "limit"})),
+            "retry": (self._retry, frozenset({"urls", "outcome", "host", "all"})),
+            "copy": (self._copy, frozenset()),
+        }
+
+    def run(self, command: str, arguments: Arguments) -> Answer:
+        """Do what the operator asks; OperatorError says what is wrong with the request."""
+        if command not in self._verbs:
+            raise OperatorError(f"there is no command {command[:40]!r}; there are {', '.join(self._verbs)}")
+        verb, allowed = self._verbs[command]
+        if unknown := sorted(set(arguments) - allowed):
+            raise OperatorError(f"{command} does not know {unknown[0][:40]!r}")
+        return verb(arguments)
+
+    # --- asking ------------------------------------------------------------------------------------------------
+
+    def _status(self, _: Arguments) -> Answer:
+        seen = self._frontier.overview()
+        return {
+            "folder": str(self._settings.folder.resolve()),
+            "totals": asdict(seen.totals),
+            "paused": seen.is_paused,
+            "finished": seen.is_finished,
+            "clients": len({job.client for job in seen.jobs}),
+            "jobs": _some([{**asdict(job), "deadline": _time(job.deadline)} for job in seen.jobs]),
+            "blocked": _some([_host(host) for host in seen.blocked]),
+            "delays": _some([_host(host) for host in seen.delayed]),
+            "parked": _some([_host(host) for host in seen.parked]),
+            "unsound": self._frontier.unsound()[:_SHOWN],
+            "disk_free_bytes": {
+                "frontier": _free_bytes(self._settings.memory), "pages": _free_bytes(self._settings.pages),
+            },
+        }  # fmt: skip
+
+    def _explain(self, given: Arguments) -> Answer:
+        address = _address(_text(given, "url"))
+        known = self._frontier.explain(address)
+        answer: Answer = {
+            "url": known.url, "identity": known.identity, "digest": known.digest, "state": known.state,
+            "reason": known.reason, "requested": known.requested, "depth": known.depth, "tries": known.tries,
+            "due": _time(known.due), "ended": _time(known.ended), "lease": None, "host": _host(known.host),
+            **self._stored(bytes.fromhex(known.digest)),
+        }  # fmt: skip
+        if known.job:
+            answer["lease"] = {"client": known.client, "job": known.job, "deadline": _time(known.deadline)}
+        return answer
+
+    def _stored(self, digest: bytes) -> Answer:
+        """Where the page is, as far as the catalogue is on this machine."""
+        if not (self._settings.pages / FILE_NAME).exists():
+            return {"stored": [], "catalogue": "there is no catalogue here"}
+        try:
+            with Catalogue.open(self._settings.pages, read_only=True) as catalogue:
+                pages = catalogue.pages_of(digest)
+        except CatalogueError as error:
+            return {"stored": [], "catalogue": str(error)}
+        return {
+            "catalogue": "",
+            "stored": [
+                {
+                    "bundle": str(page.bundle), "member": page.data_member, "size": page.size, "status": page.status,
+                    "content_type": page.content_type, "crawled": _time(page.crawl_time),
+                }
+                for page in pages
+            ],
+        }  # fmt: skip
+
+    def _blacklist(self, given: Arguments) -> Answer:
+        limit = given.get("limit", _DEFAULT_LIMIT)
+        if type(limit) is not int or limit < 0:
+            raise OperatorError("limit must be a whole number")
+        chosen = self._failed(_outcome(given), _wanted_host(given))
+        urls = [_failed(record) for record in islice(chosen, limit)]
+        return {"number": len(urls) + sum(1 for _ in chosen), "urls": urls}
+
+    def _failed(self, outcome: Outcome | None, host: str | None) -> Iterator[FailedRecord]:
+        for record in self._frontier.failed():
+            if outcome in (None, record.outcome) and host in (None, host_of(record.url)):
+                yield record
+
+    # --- setting -----------------------------------------------------------------------------------------------
+
+    def _pause(self, paused: bool) -> Answer:
+        self._frontier.pause(paused)
+        return {"paused": paused}
+
+    def _block(self, given: Arguments, blocked: bool) -> Answer:
+        names = [_host_name(text) for text in _texts(given, "hosts")]
+        for name in names:
+            self._frontier.block(name, blocked)
+        return {"blocked" if blocked else "unblocked": names}
+
+    def _delay(self, given: Arguments) -> Answer:
+        name, seconds = _host_name(_text(given, "host")), given.get("seconds")
+        if seconds is not None:
+            seconds = _seconds(seconds)
+        self._frontier.set_delay(name, seconds)
+        return {"host": name, "seconds": seconds}
+
+    def _add(self, given: Arguments) -> Answer:
+        addresses = [_address(text) for text in _texts(given, "urls")]
+        new = self._frontier.begin_with(addresses)
+        return {"added": new, "known": len(set(addresses)) - new}
+
+    def _retry(self, given: Arguments) -> Answer:
+        outcome, host = _outcome(given), _wanted_host(given)
+        if "urls" in given:
+            if outcome or host or given.get("all"):
+                raise OperatorError("retry takes URLs, or a choice of them, not both")
+            return {"retried": self._frontier.retry([_address(text) for text in _texts(given, "urls")])}
+        if outcome is None and host is None and given.get("all") is not True:
+            raise OperatorError("retry what? Name URLs, an outcome, a host, or all")
+        urls = (record.url for record in self._failed(outcome, host))
+        return {"retried": sum(self._frontier.retry(batch) for batch in _batches(urls))}
+
+    def _copy(self, _: Arguments) -> Answer:
+        """A copy of the frontier for an audit, which removes it afterwards. Costs hard links, not space."""
+        memory, now = self._settings.memory, time.time()
+        for old in memory.glob(f"{COPY_PREFIX}*"):
+            if old.stat().st_mtime < now - _OLD_COPY_SECONDS:
+                shutil.rmtree(old, ignore_errors=True)
+        folder = memory / f"{COPY_PREFIX}{time.time_ns()}"
+        self._frontier.copy_to(folder)
+        return {"folder": folder.name, "time": now}
+
+
+# --- what is asked for -----------------------------------------------------------------------------------------
+
+
+def _text(given: Arguments, name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str) or not value:
+        raise OperatorError(f"{name} is missing")
+    return value
+
+
+def _texts(given: Arguments, name: str) -> list[str]:
+    values = given.get(name)
+    if not isinstance(values, list) or not values or not all(isinstance(value, str) for value in values):
+        raise OperatorError(f"{name} must be a list of texts with at least one")
+    return values
+
+
+def _address(text: str) -> str:
+    address = typed(text)
+    if address is None:
+        raise OperatorError(f"{text[:200]!r} is no http or https URL")
+    return address
+
+
+def _host_name(text: str) -> str:
+    """A host as the frontier calls it; also taken from a URL."""
+    address = typed(text)
+    if address is None:
+        raise OperatorError(f"{text[:200]!r} is no host")
+    return host_of(address)
+
+
+def _wanted_host(given: Arguments) -> str | None:
+    return _host_name(_text(given, "host")) if given.get("host") is not None else None
+
+
+def _outcome(given: Arguments) -> Outcome | None:
+    text = given.get("outcome")
+    if text is None:
+        return None
+    if text not in list(Outcome):
+        raise OperatorError(f"{str(text)[:40]!r} is no outcome; there are {', '.join(Outcome)}")
+    return Outcome(text)
+
+
+def _seconds(value: object) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= _MAX_DELAY_SECONDS:  # type: ignore[operator]
+        raise OperatorError(f"the delay must be a number of seconds from 0 to {_MAX_DELAY_SECONDS:g}, or default")
+    return float(value)  # type: ignore[arg-type]
+
+
+# --- what is answered ------------------------------------------------------------------------------------------
+
+
+def _some(rows: list[Answer]) -> Answer:
+    return {"number": len(rows), "first": rows[:_SHOWN]}
+
+
+def _host(host: HostState) -> Answer:
+    return {**asdict(host), "not_before": _time(host.not_before)}
+
+
+def _failed(record: FailedRecord) -> Answer:
+    return {
+        "url": record.url, "outcome": record.outcome.value, "detail": record.detail, "tries": record.tries,
+        "time": _time(record.time),
+    }  # fmt: skip
+
+
+def _time(seconds: float) -> str | None:
+    return iso_time(seconds) if seconds > 0 and math.isfinite(seconds) else None
+
+
+def _free_bytes(folder: Path) -> int | None:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(urls)
+    while batch := list(islice(rest, _RETRY_BATCH)):
+        yield batch

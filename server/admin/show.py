@@ -1,0 +1,132 @@
+"""An operator's answers as short aligned lines for a person. Pure: dictionaries in, lines out."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Line = tuple[str, object]
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def lines(command: str, answer: Mapping[str, Any]) -> list[str]:
+    """What is printed for one answer."""
+    return aligned(_SHOWN[command](answer))
+
+
+def aligned(pairs: Iterator[Line]) -> list[str]:
+    """A name and a value on each line, the values one below the other."""
+    rows = [(name, str(value)) for name, value in pairs]
+    width = max((len(name) for name, _ in rows), default=0) + 2
+    return [f"{name:{width}}{value}".rstrip() for name, value in rows]
+
+
+def size(number: float | None) -> str:
+    """A number of bytes for a person."""
+    if number is None:
+        return "unknown"
+    unit = 0
+    while number >= 1000 and unit < len(_UNITS) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{number:.1f} {_UNITS[unit]}" if unit else f"{number} bytes"
+
+
+def _status(answer: Mapping[str, Any]) -> Iterator[Line]:
+    totals, jobs = answer["totals"], answer["jobs"]
+    yield "state", "paused" if answer["paused"] else "finished" if answer["finished"] else "crawling"
+    for name in ("known", "queued", "leased", "done", "failed", "excluded"):
+        yield name, totals[name]
+    yield "stored", f"{totals['stored']} pages, {size(totals['size'])}"
+    yield "hosts", totals["hosts"]
+    yield "clients", f"{answer['clients']} with {jobs['number']} jobs"
+    for job in jobs["first"]:
+        yield f"  job {job['job']}", f"{job['client']}, {job['urls']} URLs, until {job['deadline']}"
+    for name, told in (("blocked", _plain), ("delays", _own_delay), ("parked", _until)):
+        yield from _hosts(name, answer[name], told)
+    yield "counters", "add up" if not answer["unsound"] else f"wrong for {', '.join(answer['unsound'])}: run audit"
+    free = answer["disk_free_bytes"]
+    yield "free space", f"{size(free['frontier'])} for the frontier, {size(free['pages'])} for pages"
+
+
+def _hosts(name: str, some: Mapping[str, Any], told: Callable[[Mapping[str, Any]], str]) -> Iterator[Line]:
+    yield name, f"{some['number']} hosts"
+    for host in some["first"]:
+        yield "", told(host)
+    if some["number"] > len(some["first"]):
+        yield "", f"and {some['number'] - len(some['first'])} more"
+
+
+def _plain(host: Mapping[str, Any]) -> str:
+    return f"{host['name']}, {host['queued']} queued"
+
+
+def _own_delay(host: Mapping[str, Any]) -> str:
+    return f"{host['name']}, {host['own_delay_seconds']:g} s"
+
+
+def _until(host: Mapping[str, Any]) -> str:
+    return f"{host['name']}, asked again at {host['not_before']}, {host['queued']} queued"
+
+
+def _explain(answer: Mapping[str, Any]) -> Iterator[Line]:
+    yield "URL", answer["url"]
+    yield "identity", answer["identity"]
+    yield "digest", answer["digest"]
+    yield "state", answer["state"]
+    for name in ("reason", "requested", "tries", "due", "ended"):
+        if answer[name]:
+            yield name, answer[name]
+    if lease := answer["lease"]:
+        yield "leased to", f"{lease['client']}, job {lease['job']}, until {lease['deadline']}"
+    yield "host", _host(answer["host"])
+    for page in answer["stored"]:
+        yield "stored in", page["bundle"]
+        yield "  as", f"{page['member']}, {size(page['size'])}, crawled {page['crawled']}"
+    if not answer["stored"]:
+        yield "stored", answer["catalogue"] or "no"
+
+
+def _host(host: Mapping[str, Any]) -> str:
+    parts = [host["name"], f"delay {host['delay_seconds']:g} s"]
+    if host["own_delay_seconds"] is not None:
+        parts.append("set by an operator")
+    if host["is_blocked"]:
+        parts.append("blocked")
+    if host["is_parked"]:
+        parts.append(f"does not answer, asked again at {host['not_before']}")
+    return ", ".join(parts)
+
+
+def _pause(answer: Mapping[str, Any]) -> Iterator[Line]:
+    yield ("paused: no more jobs are handed out" if answer["paused"] else "resumed"), ""
+
+
+def _blocked(answer: Mapping[str, Any]) -> Iterator[Line]:
+    for word, hosts in answer.items():
+        for host in hosts:
+            yield word, host
+
+
+def _delay(answer: Mapping[str, Any]) -> Iterator[Line]:
+    seconds = answer["seconds"]
+    yield answer["host"], "as the settings and robots.txt say" if seconds is None else f"{seconds:g} s"
+
+
+def _add(answer: Mapping[str, Any]) -> Iterator[Line]:
+    yield "added", answer["added"]
+    yield "known before", answer["known"]
+
+
+def _blacklist(answer: Mapping[str, Any]) -> Iterator[Line]:
+    for item in answer["urls"]:
+        yield item["outcome"], f"{item['url']}  ({item['detail']}; {item['tries']} tries, {item['time']})"
+    yield "in all", answer["number"]
+
+
+def _retry(answer: Mapping[str, Any]) -> Iterator[Line]:
+    yield "queued again", answer["retried"]
+
+
+_SHOWN: dict[str, Callable[[Mapping[str, Any]], Iterator[Line]]] = {
+    "status": _status, "explain": _explain, "pause": _pause, "resume": _pause, "block": _blocked, "unblock": _blocked,
+    "delay": _delay, "add": _add, "blacklist": _blacklist, "retry": _retry,
+}  # fmt: skip
