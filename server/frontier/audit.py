@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from common.wire import Totals
+from common.wire import Outcome, Totals
 from server.frontier.change import TOTALS_KEY, unpack_totals
 from server.frontier.hosts import Host
 from server.frontier.records import (
@@ -23,6 +23,7 @@ from server.frontier.records import (
 from server.frontier.store import Store, Table
 
 _BATCH = 5_000
+_ENDED = (State.DONE, State.FAILED, State.EXCLUDED)
 
 OnState = Callable[[bytes, UrlState], None]
 
@@ -51,7 +52,9 @@ class _Audit:
         self._on_state = on_state
         self._found = Findings()
         self._leased: dict[bytes, Place] = {}
-        self._open: Counter[tuple[State, int]] = Counter()  # state, host
+        self._open: Counter[tuple[State, int]] = Counter()  # state, host; as the entries say
+        self._ended: Counter[tuple[State, int]] = Counter()  # state, host; as the URLs say
+        self._stored = 0
 
     def run(self) -> Findings:
         self._check_jobs()
@@ -86,6 +89,9 @@ class _Audit:
             else:
                 self._found.states[state.state] += 1
                 self._on_state(key, state)
+                if state.state in _ENDED:
+                    self._ended[state.state, state.place.host] += 1
+                    self._stored += state.state is State.DONE and state.outcome is Outcome.STORED
         failed = [key for key, state in rows if state.state is State.FAILED]
         for key, value in zip(failed, self._store.get_many(Table.FAILED, failed), strict=True):
             self._found.expect(value is not None, f"{key.hex()} failed for no reason")
@@ -130,6 +136,10 @@ class _Audit:
         expect(host.queued == queued, f"{host.name}: {host.queued} queued, {queued} found")
         expect(host.waiting == waiting, f"{host.name}: {host.waiting} waiting, {waiting} found")
         expect(host.leased == leased, f"{host.name}: {host.leased} leased, {leased} found")
+        for state in _ENDED:
+            name = state.name.lower()
+            told, real = getattr(host, name), self._ended[state, host.id]
+            expect(told == real, f"{host.name}: {told} {name}, {real} found")
         expect(is_listed == host.is_active, f"{host.name}: wrongly listed as active or not")
         start = Place(host.id, 0).packed()
         for where, _ in islice(self._store.scan(Table.QUEUE, start, Place(host.id, host.head).packed()), 1):
@@ -153,7 +163,8 @@ class _Audit:
             self._found.expect(of_hosts == number, f"hosts say {of_hosts} {name}, there are {number}")
         hosts = self._totals_of_hosts["hosts"]
         self._found.expect(totals.hosts == hosts, f"totals say {totals.hosts} hosts, there are {hosts}")
-        self._found.expect(totals.stored <= totals.done, "more pages stored than URLs done")
+        stored = self._stored
+        self._found.expect(totals.stored == stored, f"totals say {totals.stored} stored, there are {stored}")
 
 
 def _where(state: UrlState) -> bytes:

@@ -83,13 +83,13 @@ class Change:
         self.counts["done"] += 1
         if outcome is Outcome.STORED:
             self.counts["stored"] += 1
-        self.writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, int(time))))
+        self.writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, int(time), host.id)))
 
     def fail(self, host: Host, key: bytes, record: FailedRecord) -> None:
         """The caller takes it out of the state that it had."""
         host.failed += 1
         self.counts["failed"] += 1
-        self.writes.append((Table.URLS, key, pack_ended(State.FAILED, record.outcome, int(record.time))))
+        self.writes.append((Table.URLS, key, pack_ended(State.FAILED, record.outcome, int(record.time), host.id)))
         self.writes.append((Table.FAILED, key, record.packed()))
 
 

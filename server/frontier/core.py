@@ -68,11 +68,15 @@ class Core:
         now = self.clock.now()
         for number in numbers:
             host = self.hosts.in_memory(number)
-            if host is None or host.queued == host.waiting or host.is_blocked or self.room(host) <= 0:
+            if host is None:
+                self.turns.withdraw(number)
+                continue
+            delay, slot = self.delay(host), self.slot(host)
+            self.turns.move(number, slot, now + delay)  # its address may have become known
+            if host.ready == 0 or host.is_blocked or host.is_given_up or self.room(host) <= 0:
                 self.turns.withdraw(number)
             else:
-                shareable = self.delay(host) == 0
-                self.turns.offer(number, self.slot(host), host.not_before, now, shareable, host.client)
+                self.turns.offer(number, slot, host.not_before, now, delay == 0, host.client)
 
     def slot(self, host: Host) -> str:
         """What the host shares its turns with: all hosts at its IP address, as far as that is known."""
@@ -104,11 +108,9 @@ class Core:
         # Can be below zero: the host has asked for a longer delay than it had when its URLs were leased.
         return max(1, int(self.rules.lease_seconds / 2 / delay)) - host.leased
 
-    def free(self, host: Host, client: str, urls: int) -> None:
+    def free(self, host: Host, client: str, job: int, urls: int) -> None:
         """A client has finished with so many URLs of a host; after the last one others may have it, after the delay."""
-        if self.turns.settle(host.id, client, urls):
-            host.not_before = max(host.not_before, self.clock.now() + self.delay(host))
-            self.turns.free(host.id, client, host.not_before)
+        self.turns.settle(host.id, client, job, urls, self.clock.now() + self.delay(host))
 
     def is_finished(self) -> bool:
         """Nothing queued or leased any more but what is blocked, or the page limit reached and nothing under way."""

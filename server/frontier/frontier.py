@@ -6,22 +6,22 @@ RocksDB is not known here: any Store will do.
 import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from common.clock import Clock
-from common.urls import identity, resolve
-from common.wire import FoundUrl, Report, Totals
-from server.frontier import intake
+from common.urls import resolve
+from common.wire import FoundUrl, Outcome, Report, Totals, UrlResult
+from server.frontier import intake, mending
 from server.frontier.change import Change
 from server.frontier.core import Core, FrontierError, Rules
 from server.frontier.explaining import Explanation, Overview, explained, overview
 from server.frontier.hosts import Host
 from server.frontier.leases import Lease
 from server.frontier.leasing import Leased, Leasing
-from server.frontier.records import FailedRecord, State, pack_entry
+from server.frontier.records import FailedRecord, State, UrlState, key_of_entry
 from server.frontier.settling import Settling
 from server.frontier.store import Store, Table
 from server.policy.scope import Policy
@@ -29,7 +29,7 @@ from server.policy.scope import Policy
 __all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 
 _log = logging.getLogger(__name__)
-_FORMAT_KEY, _FORMAT = b"format", b"2"
+_FORMAT_KEY, _FORMAT = b"format", b"3"
 _PAUSED_KEY = b"paused"
 START_URLS_KEY = b"start urls"  # in the table META: all that the crawl ever had, as JSON
 
@@ -210,7 +210,7 @@ class Frontier:
         """Queue failed URLs again, as if they had never been tried; returns how many."""
         with self._lock:
             change = Change()
-            number = sum(self._retried(change, url) for url in dict.fromkeys(urls))
+            number = mending.retry(self._core, change, urls)
             self._core.commit(change)
         self._make_durable()
         return number
@@ -218,6 +218,31 @@ class Frontier:
     def failed(self) -> Iterator[FailedRecord]:
         """All URLs that were given up."""
         return (FailedRecord.unpacked(value) for _, value in self._store.scan(Table.FAILED))
+
+    def states(self, keys: Sequence[bytes]) -> list[UrlState | None]:
+        """What the store knows of URLs, by their keys; None: unknown. A leased one looks queued here."""
+        found = self._store.get_many(Table.URLS, keys)
+        return [None if packed is None else UrlState.unpacked(packed) for packed in found]
+
+    def mark_stored(self, pages: Iterable[tuple[bytes, str]]) -> int:
+        """URLs (key, address) whose page is in Pages/ are done, though nobody reported it; returns how many changed."""
+        wanted = dict(pages)
+        with self._lock:
+            number = sum(self._settle_held(lease, wanted) for lease in self._core.leases)
+            change = Change()
+            number += mending.mark_stored(self._core, change, wanted.items())
+            self._core.commit(change)
+        self._make_durable()
+        return number
+
+    def forget(self, keys: Iterable[bytes]) -> int:
+        """Done URLs whose page is gone are unknown again; returns how many there were."""
+        with self._lock:
+            change = Change()
+            number = mending.forget(self._core, change, keys)
+            self._core.commit(change)
+        self._make_durable()
+        return number
 
     def copy_to(self, folder: Path) -> None:
         """A copy of the whole frontier as it is now, for an audit."""
@@ -265,20 +290,11 @@ class Frontier:
             self._core.commit(change)
         self._make_durable()
 
-    def _retried(self, change: Change, url: str) -> bool:
-        address = resolve(url)
-        key = self._core.key(address) if address else b""
-        packed = self._store.get(Table.FAILED, key)
-        if packed is None:
-            return False
-        record = FailedRecord.unpacked(packed)
-        host = change.touch(self._core.hosts.by_id(record.host))
-        host.failed -= 1
-        host.queued += 1
-        host.failures = host.parks = 0
-        change.counts.update(failed=-1, queued=1)
-        change.delete(Table.FAILED, key)
-        name = identity(record.url, self._core.rules.drop_index_names)
-        own_key = b"" if name == record.url else key
-        change.append(host, key, pack_entry(record.url, record.depth, record.hops, 0, own_key))
-        return True
+    def _settle_held(self, lease: Lease, wanted: Container[bytes]) -> int:
+        """Settle those URLs of a job as stored that are wanted, as if it had been reported."""
+        held = [url for url, task in lease.tasks.items() if key_of_entry(task.entry, url) in wanted]
+        if held:
+            done = self._settling.settle(lease.job, lease, [UrlResult(url, Outcome.STORED) for url in held])
+            self._settling.finish(done, lease)
+            self._settling.write(done, lease)
+        return len(held)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 
 from server.frontier.records import host_key
+from server.frontier.retries import PARK_WAITS
 from server.frontier.store import Store, Table, Write
 
 _NUMBERS = Struct(">QQ8I6dHB")
@@ -57,6 +58,11 @@ class Host:
     def is_set(self) -> bool:
         """An operator has said something about it."""
         return self.is_blocked or self.own_delay >= 0
+
+    @property
+    def is_given_up(self) -> bool:
+        """It was set aside as often as a host can be, and did not answer after that either."""
+        return self.parks > len(PARK_WAITS)
 
     @property
     def ready(self) -> int:

@@ -60,7 +60,7 @@ class Leasing:
             core.leases.add(lease)
             for task in tasks.values():
                 host = core.hosts.by_id(task.host)
-                core.turns.hold(host.id, core.slot(host), lease.client, 1, core.delay(host) == 0)
+                core.turns.hold(host.id, core.slot(host), lease.client, lease.job, 1, core.delay(host) == 0)
 
     def has_been(self, job: int) -> bool:
         """Whether there has ever been a job of this number."""
@@ -142,16 +142,16 @@ class Leasing:
         clients = len(core.leases.clients() | self._callers.keys())
         urls = Counter([task.host for task in lease.tasks.values()])
         shares = [
-            self._share(core.hosts.by_id(host), lease.client, number if is_new else 0, clients)
+            self._share(core.hosts.by_id(host), lease, number if is_new else 0, clients)
             for host, number in urls.items()
         ]
         tasks = [UrlTask(url, *depth_and_hops(task.entry)) for url, task in lease.tasks.items()]
         return Leased(lease.job, tasks, shares, core.rules.lease_seconds)
 
-    def _share(self, host: Host, client: str, urls: int, clients: int) -> HostShare:
+    def _share(self, host: Host, lease: Lease, urls: int, clients: int) -> HostShare:
         core = self._core
         delay, slot = core.delay(host), core.slot(host)
-        connections = core.turns.hold(host.id, slot, client, urls, delay == 0, clients)
+        connections = core.turns.hold(host.id, slot, lease.client, lease.job, urls, delay == 0, clients)
         return HostShare(host.name, delay, connections, host.allow_private or core.rules.allow_private, slot)
 
     def _note_caller(self, client: str, now: float) -> None:

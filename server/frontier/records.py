@@ -20,7 +20,7 @@ _ENTRY = Struct(">HBBB")
 _PLACE = Struct(">IQ")
 _QUEUED = Struct(">BIQ")
 _WAITING = Struct(">BQIQ")
-_ENDED = Struct(">BBI")
+_ENDED = Struct(">BBII")
 _EXCLUDED = Struct(">BI")
 _TASK = Struct(">HIQ")
 _JOB_NUMBER = Struct(">Q")
@@ -112,7 +112,7 @@ class UrlState:
     """What the store knows of a URL. Which fields count depends on the state."""
 
     state: State
-    place: Place = _NOWHERE  # QUEUED, WAITING; of EXCLUDED only the host
+    place: Place = _NOWHERE  # QUEUED, WAITING; of the others only the host
     lost_by: int = 0  # QUEUED: the job whose lease ended before this URL was reported
     due: int = 0  # WAITING: milliseconds since 1970
     outcome: Outcome = Outcome.STORED  # DONE, FAILED
@@ -127,7 +127,7 @@ class UrlState:
             return _WAITING.pack(self.state, self.due, *self.place)
         if self.state is State.EXCLUDED:
             return _EXCLUDED.pack(self.state, self.place.host) + self.rule.encode()
-        return pack_ended(self.state, self.outcome, self.time)
+        return pack_ended(self.state, self.outcome, self.time, self.place.host)
 
     @classmethod
     def unpacked(cls, data: bytes) -> "UrlState":
@@ -140,16 +140,16 @@ class UrlState:
             return cls(state, Place(host, number), due=due)
         if state is State.EXCLUDED:
             return cls(state, Place(_EXCLUDED.unpack_from(data)[1], 0), rule=data[_EXCLUDED.size :].decode())
-        _, outcome, time = _ENDED.unpack(data)
-        return cls(state, outcome=_OUTCOMES[outcome], time=time)
+        _, outcome, time, host = _ENDED.unpack(data)
+        return cls(state, Place(host, 0), outcome=_OUTCOMES[outcome], time=time)
 
 
 def pack_queued(host: int, number: int) -> bytes:
     return _QUEUED.pack(State.QUEUED, host, number)
 
 
-def pack_ended(state: State, outcome: Outcome, time: int) -> bytes:
-    return _ENDED.pack(state, _POSITIONS[outcome], time)
+def pack_ended(state: State, outcome: Outcome, time: int, host: int) -> bytes:
+    return _ENDED.pack(state, _POSITIONS[outcome], time, host)
 
 
 class Task(NamedTuple):

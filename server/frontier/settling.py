@@ -50,6 +50,7 @@ class Settlement:
 
     change: Change = field(default_factory=Change)
     settled: dict[str, Task] = field(default_factory=dict)  # what leaves the lease, by address
+    late: set[bytes] = field(default_factory=set)  # keys of what the job had lost before
     accepted: int = 0
     refused: int = 0
     failed: list[FailedRecord] = field(default_factory=list)  # given up now
@@ -136,6 +137,8 @@ class Settling:
         core = self._core
         value = core.store.get(Table.URLS, key)
         state = UrlState.unpacked(value) if value else None
+        if key in done.late:
+            return
         if state is None:
             done.refused += 1
         elif state.state is State.QUEUED:
@@ -143,6 +146,7 @@ class Settling:
             if packed is None or state.lost_by != job:  # leased to another, or queued for another reason
                 done.refused += 1
             elif CONSEQUENCES[result.outcome].state is not State.QUEUED:
+                done.late.add(key)
                 self._take_back(done, state.place)
                 task = Task(state.place.host, state.place.number, packed)
                 self._settle_task(done, url_of_entry(packed), task, result, job)
@@ -170,6 +174,9 @@ class Settling:
     def write(self, done: Settlement, lease: Lease | None) -> None:
         """Put the change on disk; then the lease shrinks, and hosts are freed."""
         core = self._core
+        freed = Counter([task.host for task in done.settled.values()])
+        if lease is not None:
+            self._note_delays(lease.client, freed)
         try:
             core.books.commit(done.change)
             if lease is not None:
@@ -177,10 +184,18 @@ class Settling:
                     del lease.tasks[url]
                 if not lease.tasks:
                     core.leases.remove(lease.job)
-                for number, urls in Counter([task.host for task in done.settled.values()]).items():
-                    core.free(core.hosts.by_id(number), lease.client, urls)
+                for number, urls in freed.items():
+                    core.free(core.hosts.by_id(number), lease.client, lease.job, urls)
         finally:
             core.line_up(done.change.hosts)
+
+    def _note_delays(self, client: str, freed: Counter[int]) -> None:
+        """A host that its client is done with may be asked after its delay; on disk, because it may leave memory."""
+        core = self._core
+        for number, urls in freed.items():
+            host = core.hosts.by_id(number)
+            if not core.turns.has_more(number, client, urls):
+                host.not_before = max(host.not_before, core.clock.now() + core.delay(host))
 
     def release(self, lease: Lease) -> int:
         """Put the unfinished URLs of a lease back where they stood; returns how many there were."""
@@ -254,7 +269,8 @@ class Settling:
     def bury(self) -> Sequence[FailedRecord]:
         """Give up what is queued for hosts that stayed dead, some of it at a time; returns what was given up."""
         core, done = self._core, Settlement()
-        dead = [host for host in core.hosts if host.parks > len(PARK_WAITS) and host.ready > 0 and not host.leased]
+        dead = [host for host in core.hosts if host.is_given_up and host.ready > 0 and not host.leased]
+        dead = [host for host in dead if not host.is_blocked]  # what those have queued stays queued
         for host in dead[:10]:
             done.change.touch(host)
             start, end = Place(host.id, host.head).packed(), Place(host.id + 1, 0).packed()

@@ -2,13 +2,17 @@
 
 - A *slot* is what politeness is about: an IP address, or a host whose address is not known yet. Hosts that share an
   address share its slot. A slot is with one client at a time; that client paces its requests to all its hosts.
+- When it turns out that hosts of several clients share an address, what is out stays out, and nothing more of that
+  slot is handed out until only one of them has any of it.
 - A host goes back to the client that had it last, if that asks in time: it knows the robots rules and has a connection.
-- With a delay of 0 and several connections per host, the connections of a slot are shared out to those who ask.
+- With a delay of 0 and several connections per host, the connections of a slot are shared out to those who ask. What a
+  client was once granted counts as used until the URLs that came with it are settled: they may be under way.
 - When a client goes away empty-handed, the others keep only their fair share of hosts; the rest run dry and are freed.
 """
 
 import heapq
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
@@ -26,6 +30,17 @@ class Offer(NamedTuple):
     client: str  # who had it last
 
 
+Line = list[tuple[float, int, int]]  # a heap of (time, order, host)
+
+
+@dataclass(slots=True)
+class Grant:
+    """What came with one job for one slot."""
+
+    connections: int
+    urls: int  # not settled yet
+
+
 class Turns:
     """Round-robin over ready hosts. The frontier calls it under its lock."""
 
@@ -33,15 +48,14 @@ class Turns:
         self._limit = connections_per_host
         self._order = count(1)
         self._offers: dict[int, Offer] = {}
-        # Heaps of (time, order, host); an entry whose order is not that of the offer any more is outdated.
-        self._line: list[tuple[float, int, int]] = []
-        self._lines: defaultdict[str, list[tuple[float, int, int]]] = defaultdict(list)  # of each last client
+        # An entry in a line whose order is not that of the offer any more is outdated.
+        self._line: Line = []
+        self._lines: defaultdict[str, Line] = defaultdict(list)  # of each last client
         self._parked: defaultdict[str, list[int]] = defaultdict(list)  # slot in use -> hosts that wait for it
         self._slot_ready: dict[str, float] = {}  # slot -> no request before; until that is over
-        self._holders: defaultdict[str, dict[str, int]] = defaultdict(dict)  # slot -> client -> connections
-        self._held: defaultdict[str, Counter[int]] = defaultdict(Counter)  # client -> host -> unfinished URLs
+        self._grants: defaultdict[str, dict[str, dict[int, Grant]]] = defaultdict(dict)  # slot -> client -> job
+        self._held: defaultdict[str, dict[int, Counter[int]]] = defaultdict(dict)  # client -> host -> job -> its URLs
         self._slots: dict[int, str] = {}  # of held hosts: the slot under which they are held
-        self._in_slot: Counter[tuple[str, str]] = Counter()  # client, slot -> its hosts there
         self._hungry: dict[str, float] = {}  # client that got nothing -> when
 
     # --- what there is to hand out -----------------------------------------------------------------------------
@@ -82,87 +96,130 @@ class Turns:
 
     def pick(self, client: str, now: float, limit: int) -> list[int]:
         """Hosts for this client, its own first. They leave the line; the caller offers them again if need be."""
-        picked = [host for host in self._held.get(client, ()) if self._is_ready(host, now)][:limit]
+        held = self._held.get(client, {})
+        picked = [host for host in held if self._is_ready(host, client, now)][:limit]
         for host in picked:
             self.withdraw(host)
-        limit = min(limit, len(picked) + max(0, self.fair_share(client, now) - len(self._held.get(client, ()))))
+        limit = min(limit, len(picked) + max(0, self.fair_share(client, now) - len(held)))
         if client in self._lines:
-            self._pick_from(self._lines[client], client, now, limit, picked)
+            self._pick_from(self._lines[client], now, client, now, limit, picked)
             if not self._lines[client]:
                 del self._lines[client]
-        self._pick_from(self._line, client, now, limit, picked)
+        self._pick_from(self._line, now, client, now, limit, picked)
         if not picked:  # better than nothing: a host that waits for its last client
-            self._pick_from(self._line, client, now + _LOYAL_SECONDS, limit, picked)
+            self._pick_from(self._line, now + _LOYAL_SECONDS, client, now, limit, picked)
         return picked
 
-    def _pick_from(
-        self, line: list[tuple[float, int, int]], client: str, now: float, limit: int, picked: list[int]
-    ) -> None:
-        while line and len(picked) < limit and line[0][0] <= now:
+    def _pick_from(self, line: Line, until: float, client: str, now: float, limit: int, picked: list[int]) -> None:
+        early: Line = []
+        while line and len(picked) < limit and line[0][0] <= until:
             item = heapq.heappop(line)
             if not self._is_valid(item):
                 continue
             host = item[2]
             offer = self._offers[host]
-            if self._is_free(offer, client):
+            if offer.ready_at > now:
+                early.append(item)
+            elif not self._is_free(offer, client):  # back in line when the slot is free
+                self._parked[offer.slot].append(host)
+            elif self._is_due(offer, client, now):
                 picked.append(host)
                 self.withdraw(host)
-            else:  # back in line when the slot is free
-                self._parked[offer.slot].append(host)
+            else:  # another host of the slot was asked while this one stood in line
+                self._stand_again(host, self._slot_ready[offer.slot])
+        for item in early:
+            heapq.heappush(line, item)
 
-    def _is_ready(self, host: int, now: float) -> bool:
+    def _is_ready(self, host: int, client: str, now: float) -> bool:
         offer = self._offers.get(host)
-        return offer is not None and offer.ready_at <= now
+        if offer is None or offer.ready_at > now or not self._is_free(offer, client):
+            return False
+        return self._is_due(offer, client, now)
 
     def _is_free(self, offer: Offer, client: str) -> bool:
-        holders = self._holders.get(offer.slot)
-        if not holders or client in holders:
+        others = self._used_by_others(offer.slot, client)
+        if not others:
             return True
-        return offer.is_shareable and sum(holders.values()) < self._limit
+        return offer.is_shareable and (others < self._limit or client in self._grants[offer.slot])
+
+    def _is_due(self, offer: Offer, client: str, now: float) -> bool:
+        """Who has the slot keeps its delay himself."""
+        return client in self._grants.get(offer.slot, ()) or self._slot_ready.get(offer.slot, 0.0) <= now
+
+    def _used_by_others(self, slot: str, client: str) -> int:
+        """The connections to a slot that other clients may be using."""
+        return sum(_connections(grants) for holder, grants in self._grants.get(slot, {}).items() if holder != client)
 
     # --- who has what ------------------------------------------------------------------------------------------
 
-    def hold(self, host: int, slot: str, client: str, urls: int, is_shareable: bool, clients: int = 1) -> int:
-        """The client has so many more URLs of the host; returns how many connections it may use."""
+    def hold(self, host: int, slot: str, client: str, job: int, urls: int, is_shareable: bool, clients: int = 1) -> int:
+        """The client has so many more URLs of the host, with this job; returns how many connections it may use."""
         slot = self._slots.setdefault(host, slot)
-        held = self._held[client]
-        if host not in held:
-            self._in_slot[client, slot] += 1
-        held[host] += urls
-        holders = self._holders[slot]
-        others = sum(used for holder, used in holders.items() if holder != client)
         share = -(-self._limit // max(1, clients)) if is_shareable else self._limit
-        holders[client] = max(1, min(share, self._limit - others))
-        return holders[client]
+        connections = max(1, min(share, self._limit - self._used_by_others(slot, client)))
+        if urls:
+            self._held[client].setdefault(host, Counter())[job] += urls
+            self._grant(slot, client, job, connections, urls)
+        return connections
 
-    def settle(self, host: int, client: str, urls: int) -> bool:
-        """The client has so many fewer URLs of the host; says whether it has none any more."""
-        held = self._held[client]
-        held[host] -= urls
-        if held[host] > 0:
+    def settle(self, host: int, client: str, job: int, urls: int, ready_at: float) -> bool:
+        """So many URLs of a host are no longer with the client; says whether it has none any more.
+
+        Its slot goes to others at `ready_at`, unless the client has another host there."""
+        held = self._held[client][host]
+        held[job] -= urls
+        if not held[job]:
+            del held[job]
+        self._ungrant(self._slots[host], client, job, urls, ready_at)
+        if held:
             return False
-        del held[host]
-        if not held:
+        del self._held[client][host]
+        if not self._held[client]:
             del self._held[client]
+        if not any(host in hosts for hosts in self._held.values()):
+            del self._slots[host]
         return True
 
-    def free(self, host: int, client: str, ready_at: float) -> None:
-        """After the last URL of a host: its slot goes to others, unless the client has another host there."""
-        slot = self._slots[host]
-        self._in_slot[client, slot] -= 1
-        if self._in_slot[client, slot]:
+    def has_more(self, host: int, client: str, urls: int) -> bool:
+        """Whether the client has more than so many URLs of the host."""
+        return self._held[client][host].total() > urls
+
+    def move(self, host: int, slot: str, ready_at: float) -> None:
+        """The host is in another slot than we thought; who has URLs of it is in that one now."""
+        old = self._slots.get(host)
+        if old is None or old == slot:
             return
-        del self._in_slot[client, slot]
-        holders = self._holders[slot]
-        del holders[client]
-        if not holders:
-            del self._holders[slot], self._slots[host]
-        self._slot_ready[slot] = ready_at
-        for other in self._parked.pop(slot, ()):
-            if other in self._offers:
-                offer = self._offers[other]
-                self._offers[other] = offer._replace(ready_at=max(offer.ready_at, ready_at), order=next(self._order))
-                self._stand_in_line(other)
+        self._slots[host] = slot
+        for client, hosts in self._held.items():
+            for job, urls in hosts.get(host, {}).items():
+                self._grant(slot, client, job, self._grants[old][client][job].connections, urls)
+                self._ungrant(old, client, job, urls, ready_at)
+
+    def _grant(self, slot: str, client: str, job: int, connections: int, urls: int) -> None:
+        grant = self._grants[slot].setdefault(client, {}).setdefault(job, Grant(connections, 0))
+        grant.connections = max(grant.connections, connections)
+        grant.urls += urls
+
+    def _ungrant(self, slot: str, client: str, job: int, urls: int, ready_at: float) -> None:
+        clients = self._grants[slot]
+        grants = clients[client]
+        grants[job].urls -= urls
+        if grants[job].urls:
+            return
+        del grants[job]
+        if not grants:
+            del clients[client]
+            self._slot_ready[slot] = ready_at
+        if not clients:
+            del self._grants[slot]
+        for host in self._parked.pop(slot, ()):
+            if host in self._offers:
+                self._stand_again(host, 0.0 if grants else ready_at)
+
+    def _stand_again(self, host: int, ready_at: float) -> None:
+        offer = self._offers[host]
+        self._offers[host] = offer._replace(ready_at=max(offer.ready_at, ready_at), order=next(self._order))
+        self._stand_in_line(host)
 
     def forget_slots(self, now: float) -> None:
         """Slots whose delay is over need not be remembered."""
@@ -184,3 +241,7 @@ class Turns:
             return len(self._offers) + len(self._slots)
         clients = self._held.keys() | self._hungry.keys() | {client}
         return max(1, len(self._offers.keys() | self._slots.keys()) // len(clients))
+
+
+def _connections(grants: dict[int, Grant]) -> int:
+    return max(grant.connections for grant in grants.values())

@@ -196,6 +196,14 @@ def test_retry(frontiers: Make, tmp_path: Path, arguments: dict[str, Any], numbe
     assert (case.frontier.totals().queued, case.frontier.totals().failed) == (number, 3 - number)
 
 
+def test_retry_of_two_spellings_is_one_retry(frontiers: Make, tmp_path: Path) -> None:
+    case = frontiers(delay_seconds=0.0)
+    case.add("http://a/")
+    case.finish("a", case.lease(), Outcome.NOT_FOUND)
+    assert ask(operator_of(case, tmp_path), "retry", urls=["http://a/", "http://a/index.html"]) == {"retried": 1}
+    assert urls_of(case.lease()) == ["http://a/"]
+
+
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [

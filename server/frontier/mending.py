@@ -1,0 +1,92 @@
+"""What an operator or an audit makes good: failed URLs are tried again, URLs whose page is stored are done, and those
+whose page is gone are unknown again."""
+
+from collections.abc import Iterable
+
+from common.urls import host_of, identity, resolve
+from common.wire import Outcome
+from server.frontier.change import Change
+from server.frontier.core import Core
+from server.frontier.hosts import Host
+from server.frontier.records import FailedRecord, State, UrlState, pack_entry, waiting_key
+from server.frontier.store import Table
+
+
+def mark_stored(core: Core, change: Change, pages: Iterable[tuple[bytes, str]]) -> int:
+    """Settle URLs (key, address) as stored that are queued or unknown, not those that are leased; returns how many."""
+    return sum(_mark(core, change, key, url) for key, url in dict(pages).items())
+
+
+def _mark(core: Core, change: Change, key: bytes, url: str) -> bool:
+    packed = core.store.get(Table.URLS, key)
+    if packed is None:
+        host = _made(core, change, url)
+        host.known += 1
+        change.counts["known"] += 1
+    else:
+        state = UrlState.unpacked(packed)
+        where = _entry_of(core, state)
+        if where is None:
+            return False
+        change.delete(*where)
+        host = change.touch(core.hosts.by_id(state.place.host))
+        host.queued -= 1
+        host.waiting -= state.state is State.WAITING
+        change.counts["queued"] -= 1
+    change.finish(host, key, Outcome.STORED, core.clock.now())
+    return True
+
+
+def _made(core: Core, change: Change, url: str) -> Host:
+    name = host_of(url)
+    return change.touch(core.hosts.get_or_make([name])[name])
+
+
+def _entry_of(core: Core, state: UrlState) -> tuple[Table, bytes] | None:
+    """Where the entry of a queued URL stands; None if it is in another state."""
+    if state.state is State.WAITING:
+        return Table.WAITING, waiting_key(state.due, state.place)
+    if state.state is not State.QUEUED:
+        return None
+    where = state.place.packed()
+    return None if core.store.get(Table.QUEUE, where) is None else (Table.QUEUE, where)
+
+
+def forget(core: Core, change: Change, keys: Iterable[bytes]) -> int:
+    """Make done URLs unknown, so that they are taken in when they are found again; returns how many."""
+    number = 0
+    for key in dict.fromkeys(keys):
+        packed = core.store.get(Table.URLS, key)
+        state = UrlState.unpacked(packed) if packed else None
+        if state is None or state.state is not State.DONE:
+            continue
+        host = change.touch(core.hosts.by_id(state.place.host))
+        host.done -= 1
+        host.known -= 1
+        change.counts.update(done=-1, known=-1, stored=-1 if state.outcome is Outcome.STORED else 0)
+        change.delete(Table.URLS, key)
+        number += 1
+    return number
+
+
+def retry(core: Core, change: Change, urls: Iterable[str]) -> int:
+    """Queue failed URLs again, as if they had never been tried; returns how many."""
+    keys = dict.fromkeys(core.key(address) for url in urls if (address := resolve(url)))  # one of many spellings once
+    return sum(_retried(core, change, key) for key in keys)
+
+
+def _retried(core: Core, change: Change, key: bytes) -> bool:
+    packed = core.store.get(Table.FAILED, key)
+    if packed is None:
+        return False
+    record = FailedRecord.unpacked(packed)
+    host = change.touch(core.hosts.by_id(record.host))
+    host.failed -= 1
+    host.queued += 1
+    host.failures = host.parks = 0
+    change.counts.update(failed=-1, queued=1)
+    change.delete(Table.FAILED, key)
+    name = identity(record.url, core.rules.drop_index_names)
+    own_key = b"" if name == record.url else key
+    change.append(host, key, pack_entry(record.url, record.depth, record.hops, 0, own_key))
+    return True
