@@ -32,10 +32,19 @@ class Change:
         self.writes: list[Write] = []
         self.hosts: dict[int, Host] = {}
         self.counts: Counter[str] = Counter()
+        self.turns: set[int] = set()  # hosts that may come into the line or leave it
 
     def touch(self, host: Host) -> Host:
         """Must be called before a host is changed."""
         self.hosts[host.id] = host
+        self.turns.add(host.id)
+        return host
+
+    def touch_queue(self, host: Host) -> Host:
+        """The same, when something is only queued behind what is there: whose turn it is does not change by that."""
+        self.hosts[host.id] = host
+        if host.ready == 0:
+            self.turns.add(host.id)
         return host
 
     def put(self, table: Table, key: bytes, value: bytes) -> None:

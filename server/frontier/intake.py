@@ -70,7 +70,7 @@ def admit(core: Core, change: Change, candidates: Candidates, start: bool = Fals
     hosts = core.hosts.get_or_make([name for _, _, _, name in fresh])
     new = queued = 0
     for key, item, state, name in fresh:
-        host = change.touch(hosts[name])
+        host = change.touch_queue(hosts[name])
         if state is None:
             new += 1
             host.known += 1

@@ -25,7 +25,7 @@ from server.frontier.store import Table
 
 _NEXT_JOB_KEY = b"next job"
 _FEW_URLS = 8  # a job takes at least so many URLs of a host if it has them: one robots.txt and one connection serve all
-_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 5.0
+_SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Leasing:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._callers: dict[str, float] = {}  # client -> when it last asked for a job
+        self._misses: Counter[str] = Counter()  # client -> how often in a row it got nothing
         self._next_job = int(core.store.get(Table.META, _NEXT_JOB_KEY) or b"1")
         self._load()
 
@@ -78,7 +79,11 @@ class Leasing:
             return self._handed_out(known, is_new=False)
         lease = None if core.is_paused else self._new(client, request, self._budget(wanted), now)
         core.turns.served(client, now, lease is not None)
-        return self._handed_out(lease, is_new=True) if lease else self._nothing(now)
+        if lease is not None:
+            self._misses.pop(client, None)
+            return self._handed_out(lease, is_new=True)
+        self._misses[client] += 1
+        return self._nothing(client, now)
 
     def extend(self, change: Change, lease: Lease) -> None:
         """Begin the time of a lease anew. If the change is not written, that does no harm: it is longer in memory."""
@@ -160,14 +165,15 @@ class Leasing:
         self._callers = {name: asked for name, asked in self._callers.items() if asked > since}
         self._callers[client] = now
 
-    def _nothing(self, now: float) -> Leased:
-        """When to come back."""
+    def _nothing(self, client: str, now: float) -> Leased:
+        """When to come back: when something is due, or, if that cannot be known, after growing waits."""
         core = self._core
         next_ready = core.turns.next_ready()
-        wait = _LONGEST_WAIT_SECONDS if next_ready is None or core.is_paused else next_ready - now
+        until = _LONGEST_WAIT_SECONDS if next_ready is None or core.is_paused else next_ready - now
         for key, _ in islice(core.store.scan(Table.WAITING), 1):
-            wait = min(wait, int.from_bytes(key[:8], "big") / 1000 - now)
-        if core.books.totals.leased:  # what others find may be for this client
-            wait = min(wait, 1.0)
+            until = min(until, int.from_bytes(key[:8], "big") / 1000 - now)
+        growing = _SHORTEST_WAIT_SECONDS * 2 ** min(self._misses[client], 20)
+        # What is ready now is another's; and what others find at any time may be for this client.
+        wait = growing if until <= 0 else min(until, growing) if core.books.totals.leased else until
         wait = min(max(wait, _SHORTEST_WAIT_SECONDS), _LONGEST_WAIT_SECONDS)
         return Leased(0, (), (), core.rules.lease_seconds, wait, core.is_finished())

@@ -187,7 +187,7 @@ class Settling:
                 for number, urls in freed.items():
                     core.free(core.hosts.by_id(number), lease.client, lease.job, urls)
         finally:
-            core.line_up(done.change.hosts)
+            core.line_up(done.change.turns)
 
     def _note_delays(self, client: str, freed: Counter[int]) -> None:
         """A host that its client is done with may be asked after its delay; on disk, because it may leave memory."""
