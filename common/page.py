@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
 XML_NAME = "data.xml"
@@ -51,6 +52,15 @@ def page_xml(meta: PageMeta, content: PageText) -> bytes:
     parts += [f"  <{tag}>{_text(value)}</{tag}>\n" for tag, value in _data_elements(content)]
     parts.append(" </data>\n</page>\n")
     return "".join(parts).encode()
+
+
+def links_in(xml: bytes) -> list[str]:
+    """The addresses that a data.xml lists as links; none if it cannot be read."""
+    try:
+        page = ElementTree.fromstring(xml)
+    except (ElementTree.ParseError, ValueError):
+        return []
+    return [link.get("url", "") for link in page.iterfind("links/link")]
 
 
 def iso_time(seconds: float) -> str:

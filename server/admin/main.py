@@ -11,8 +11,10 @@ from common.config import Settings, add_common_options, from_options
 from common.errors import PavoukError
 from common.wire import Outcome
 from server.admin import show
-from server.admin.calling import opened_here, running_server
+from server.admin.audit import copied, examine
+from server.admin.calling import opened_here, opened_store, running_server
 from server.admin.operator import Answer
+from server.admin.repair import repair
 from server.frontier.frontier import FrontierError
 from server.frontier.store import StoreError
 
@@ -63,6 +65,10 @@ def parser() -> argparse.ArgumentParser:
     retry.add_argument("urls", nargs="*", metavar="URL")
     _add_choice(retry)
     retry.add_argument("--all", action="store_true", help="All of them.")
+    audit = command("audit", "Prove that nothing was lost or taken twice; exit code 1 if there is a difference.")
+    audit.set_defaults(action=_audit)
+    audit.add_argument("--repair", action="store_true", help="Mend what can be mended; urlServer must be stopped.")
+    audit.add_argument("--quick", action="store_true", help="Do not read the bundles, only their manifests.")
     return top
 
 
@@ -104,11 +110,15 @@ def _given(**arguments: Any) -> dict[str, Any]:
 def _ask(options: argparse.Namespace, settings: Settings) -> int:
     arguments = options.arguments(options)
     answer = _answer(options, settings, arguments)
+    _print(options, answer)
+    return 0 if _found(options.command, answer) else 1
+
+
+def _print(options: argparse.Namespace, answer: Answer) -> None:
     if options.json:
         print(json.dumps(answer, indent=1))
     else:
         print("\n".join(show.lines(options.command, answer)))
-    return 0 if _found(options.command, answer) else 1
 
 
 def _answer(options: argparse.Namespace, settings: Settings, arguments: dict[str, Any]) -> Answer:
@@ -118,6 +128,35 @@ def _answer(options: argparse.Namespace, settings: Settings, arguments: dict[str
     with opened_here(settings) as operator:
         print("urlServer is not running: read from disk", file=sys.stderr)
         return operator.run(options.command, arguments)
+
+
+def _audit(options: argparse.Namespace, settings: Settings) -> int:
+    server = running_server(settings, is_told(options))
+    if server is None:
+        print("urlServer is not running: read from disk", file=sys.stderr)
+        answer = _audited_here(options, settings)
+    elif options.repair:
+        raise PavoukError("urlServer is running: stop it first, then repair")
+    else:
+        with copied(server, settings) as (store, since):
+            seen = examine(store, settings.pages, quick=options.quick, since=since)
+        answer = seen.found.as_json()
+    _print(options, answer)
+    return 1 if (answer["left"] if options.repair else answer["differences"])["number"] else 0
+
+
+def _audited_here(options: argparse.Namespace, settings: Settings) -> Answer:
+    store = opened_store(settings)
+    try:
+        seen = examine(store, settings.pages, quick=options.quick)
+        answer = seen.found.as_json()
+        if options.repair:
+            answer["repaired"] = repair(store, settings, seen, options.quick).as_json()
+            left = examine(store, settings.pages, quick=True)  # what bundles contain has been looked at
+            answer["left"] = left.found.differences.as_json()
+    finally:
+        store.close()
+    return answer
 
 
 def is_told(options: argparse.Namespace) -> bool:

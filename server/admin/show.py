@@ -126,7 +126,23 @@ def _retry(answer: Mapping[str, Any]) -> Iterator[Line]:
     yield "queued again", answer["retried"]
 
 
+def _audit(answer: Mapping[str, Any]) -> Iterator[Line]:
+    for name, number in answer["counts"].items():
+        yield name, size(number) if name == "bytes" else number
+    for name in ("notes", "differences", "repaired", "left"):
+        if name in answer:
+            yield from _listing(name, answer[name])
+
+
+def _listing(name: str, listing: Mapping[str, Any]) -> Iterator[Line]:
+    yield name, listing["number"]
+    for item in listing["first"]:
+        yield f"  {item['kind']}", item["what"]
+    if listing["number"] > len(listing["first"]):
+        yield "", f"and {listing['number'] - len(listing['first'])} more"
+
+
 _SHOWN: dict[str, Callable[[Mapping[str, Any]], Iterator[Line]]] = {
     "status": _status, "explain": _explain, "pause": _pause, "resume": _pause, "block": _blocked, "unblock": _blocked,
-    "delay": _delay, "add": _add, "blacklist": _blacklist, "retry": _retry,
+    "delay": _delay, "add": _add, "blacklist": _blacklist, "retry": _retry, "audit": _audit,
 }  # fmt: skip

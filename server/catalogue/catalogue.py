@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from common.bundle import Manifest
 from common.errors import BundleError
@@ -20,11 +20,16 @@ _INSERT_BUNDLE = (
     " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
 )
 _INSERT_PAGE = "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_BUNDLES = "SELECT domain, name, job, created, size, sha256, pages FROM bundle ORDER BY domain, name"
+_BUNDLES = "SELECT domain, name, job, created, size, sha256, pages FROM bundle"
 _PAGES = (
     "SELECT domain, name, digest, url, folder, data_name, page.size, sha1, crawl_time, status, content_type"
     " FROM page JOIN bundle ON bundle.id = page.bundle"
     " WHERE digest = ? ORDER BY crawl_time, page.bundle, position"
+)
+_DIGESTS = "SELECT digest, count(*) FROM page GROUP BY digest ORDER BY digest"  # in the order of the index
+_ROWS = (
+    "SELECT position, digest, url, folder, data_name, page.size, sha1, crawl_time, status, content_type"
+    " FROM page JOIN bundle ON bundle.id = page.bundle WHERE domain = ? AND name = ? ORDER BY position"
 )
 _COUNTS = (
     "SELECT count(*), coalesce(sum(pages), 0), (SELECT count(DISTINCT digest) FROM page),"
@@ -102,6 +107,12 @@ class Catalogue:
         self._database.executemany(_INSERT_PAGE, ((row[0], *page) for page in page_rows(manifest)))
         return True
 
+    def replace(self, path: Path, manifest: Manifest) -> None:
+        """Catalogue a bundle anew, because what was said of it is wrong."""
+        with self._transaction():
+            self._database.execute("DELETE FROM bundle WHERE domain = ? AND name = ?", (path.parent.name, path.name))
+            self._insert(path.name, manifest)
+
     def pages_of(self, digest: bytes) -> list[StoredPage]:
         """Every stored version of a URL, oldest first."""
         with db.mapped():
@@ -115,7 +126,23 @@ class Catalogue:
     def bundles(self) -> Iterator[StoredBundle]:
         """All bundles, by domain and name."""
         with db.mapped():
-            yield from (StoredBundle(*row) for row in self._database.execute(_BUNDLES))
+            yield from (StoredBundle(*row) for row in self._database.execute(f"{_BUNDLES} ORDER BY domain, name"))
+
+    def bundles_of(self, domain: str) -> list[StoredBundle]:
+        """The bundles of one domain."""
+        with db.mapped():
+            rows = self._database.execute(f"{_BUNDLES} WHERE domain = ? ORDER BY name", (domain,))
+            return [StoredBundle(*row) for row in rows]
+
+    def digests(self) -> Iterator[tuple[bytes, int]]:
+        """Every URL that has a page, in the order of the digests, and how many it has. Needs no memory to speak of."""
+        with db.mapped():
+            yield from self._database.execute(_DIGESTS)
+
+    def rows_of(self, bundle: StoredBundle) -> list[tuple[Any, ...]]:
+        """The pages of a bundle as `rows.page_rows` makes them from its manifest."""
+        with db.mapped():
+            return list(self._database.execute(_ROWS, (bundle.domain, bundle.name)))
 
     def counts(self) -> Counts:
         """How much is stored."""
@@ -126,7 +153,7 @@ class Catalogue:
         """Add stored bundles that are missing here, drop those that are gone. Lists every folder once."""
         added, dropped = 0, 0
         broken: list[tuple[str, str]] = []
-        for domain in self._all_domains():
+        for domain in self.domains():
             stored = bundle_names_in(self._directory, domain)
             known = self._names_of(domain)
             dropped += self._drop(domain, known - stored)
@@ -151,7 +178,8 @@ class Catalogue:
             names = sorted(bundle_names_in(self._directory, domain))
             yield from _sound([self._directory / domain / name for name in names], broken, verify)
 
-    def _all_domains(self) -> list[str]:
+    def domains(self) -> list[str]:
+        """All domains that have a folder or are catalogued."""
         with db.mapped():
             known = {row[0] for row in self._database.execute("SELECT DISTINCT domain FROM bundle")}
         return sorted(known.union(domains_in(self._directory)))

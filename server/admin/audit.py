@@ -1,0 +1,101 @@
+"""Proves that nothing was lost or taken twice: the frontier's tables among themselves, the frontier against the
+catalogue, the bundles against the catalogue. Looks at what it is given; `repair` mends."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from common.config import Settings
+from common.errors import PavoukError
+from server.admin import findings as kinds
+from server.admin.bundles import Trouble, arriving_keys, check_bundles
+from server.admin.findings import Findings
+from server.admin.merging import Merge
+from server.admin.remote import Remote
+from server.catalogue import FILE_NAME, Catalogue, CatalogueError
+from server.catalogue.stored import bundle_names_in, domains_in
+from server.frontier.audit import Findings as TableFindings
+from server.frontier.audit import audit
+from server.frontier.records import State
+from server.frontier.rocks import RocksStore
+from server.frontier.store import Store
+
+
+@dataclass(slots=True)
+class Examination:
+    """The result, and what a repair needs of it."""
+
+    found: Findings = field(default_factory=Findings)
+    troubles: list[Trouble] = field(default_factory=list)
+    has_catalogue: bool = True  # else pages and bundles could not be compared with anything
+
+
+@contextmanager
+def copied(remote: Remote, settings: Settings) -> Iterator[tuple[Store, float]]:
+    """A copy of a running server's frontier and the time when it was made; removed afterwards."""
+    answer = remote.run("copy", {})
+    folder = settings.memory / Path(str(answer["folder"])).name
+    if not folder.is_dir():
+        raise PavoukError(f"urlServer does not work in {settings.folder.absolute()}: give its folder with --dir")
+    try:
+        store = RocksStore(folder, read_only=True)
+        try:
+            yield store, float(answer["time"])
+        finally:
+            store.close()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def examine(store: Store, pages: Path, *, quick: bool, since: float | None = None) -> Examination:
+    """Compare everything. `since`: the crawl runs, and the store is a copy made at that time."""
+    result = Examination()
+    catalogue = _opened(pages, result.found)
+    if catalogue is None:
+        result.has_catalogue = False
+        _take_tables(audit(store), result.found)
+        _expect_no_pages(pages, result.found)
+        return result
+    with catalogue:
+        merge = Merge(catalogue, pages, result.found, since, arriving_keys(catalogue, pages))
+        _take_tables(audit(store, merge.on_state), result.found)
+        merge.finish()
+        check_bundles(
+            catalogue, pages, result.found, quick=quick, is_running=since is not None,
+            on_trouble=result.troubles.append,
+        )  # fmt: skip
+    return result
+
+
+def _opened(pages: Path, found: Findings) -> Catalogue | None:
+    if not (pages / FILE_NAME).exists():
+        return None
+    try:
+        return Catalogue.open(pages, read_only=True)
+    except CatalogueError as error:
+        found.differences.add(kinds.CATALOGUE_WRONG, str(error))
+        return None
+
+
+def _expect_no_pages(pages: Path, found: Findings) -> None:
+    """Without a catalogue nothing can be stored; before the first upload that is as it should be."""
+    if found.counts["stored"] or has_bundles(pages):
+        found.differences.add(kinds.CATALOGUE_WRONG, f"there is no catalogue in {pages}")
+
+
+def has_bundles(pages: Path) -> bool:
+    """Whether a single bundle is there."""
+    return pages.is_dir() and any(bundle_names_in(pages, domain) for domain in domains_in(pages))
+
+
+def _take_tables(tables: TableFindings, found: Findings) -> None:
+    states = tables.states
+    found.counts["known"] = states.total()
+    found.counts["queued"] = states[State.QUEUED] + states[State.WAITING]
+    for state in (State.LEASED, State.DONE, State.FAILED, State.EXCLUDED):
+        found.counts[state.name.lower()] = states[state]
+    found.counts["stored"] = tables.totals.stored
+    for difference in tables.differences:
+        found.differences.add(kinds.FRONTIER, difference)

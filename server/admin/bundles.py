@@ -1,0 +1,128 @@
+"""The bundles in Pages/ against the catalogue: each file is catalogued and each catalogued one is there, as its
+manifest says. Reads; changes nothing."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.bundle import Manifest, manifest_path, parse_manifest, read_pages
+from common.errors import BundleError
+from common.urls import digest
+from server.admin import findings as kinds
+from server.admin.findings import Findings
+from server.catalogue import Catalogue, StoredBundle, check_manifest
+from server.catalogue.rows import bundle_row, page_rows
+from server.catalogue.stored import bundle_names_in, stored_manifest
+from server.frontier.records import KEY_LENGTH
+
+_ARRIVING_SECONDS = 60.0  # ftpServer catalogues what it has stored within moments
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A bundle with which something is wrong, and what."""
+
+    kind: str
+    path: Path
+    stored: StoredBundle | None  # what the catalogue says
+
+
+OnTrouble = Callable[[Trouble], None]
+
+
+def arriving_keys(catalogue: Catalogue, pages: Path) -> set[bytes]:
+    """The keys of pages in bundles that are not catalogued yet; few, unless the catalogue is in a bad way."""
+    keys: set[bytes] = set()
+    for path, stored in _pairs(catalogue, pages):
+        if stored is None:
+            try:
+                manifest = stored_manifest(path)
+                keys.update(row[1][:KEY_LENGTH] for row in page_rows(manifest))
+            except BundleError:
+                continue  # named when the bundles themselves are looked at
+    return keys
+
+
+def check_bundles(
+    catalogue: Catalogue, pages: Path, found: Findings, *, quick: bool, is_running: bool,
+    on_trouble: OnTrouble = lambda trouble: None,
+) -> None:  # fmt: skip
+    """Look at every bundle; unless `quick`, read it completely."""
+    for path, stored in _pairs(catalogue, pages):
+        try:
+            size = path.stat().st_size
+        except OSError:
+            found.differences.add(kinds.BUNDLE_GONE, f"{_name(path)} with {stored.pages if stored else 0} pages")
+            on_trouble(Trouble(kinds.BUNDLE_GONE, path, stored))
+            continue
+        found.counts["bundles"] += 1
+        found.counts["bytes"] += size
+        for kind, what in _troubles(catalogue, path, stored, quick):
+            if kind == kinds.NOT_CATALOGUED and is_running and _is_recent(path):
+                found.notes.add(kinds.IN_FLIGHT, f"{_name(path)} has just arrived")
+            else:
+                found.differences.add(kind, f"{_name(path)}: {what}" if what else _name(path))
+                on_trouble(Trouble(kind, path, stored))
+
+
+def _pairs(catalogue: Catalogue, pages: Path) -> Iterator[tuple[Path, StoredBundle | None]]:
+    """Every bundle that is a file or catalogued. Files are listed first: what comes later is in the catalogue only."""
+    for domain in catalogue.domains():
+        names = bundle_names_in(pages, domain)
+        known = {bundle.name: bundle for bundle in catalogue.bundles_of(domain)}
+        for name in sorted(names | known.keys()):
+            yield pages / domain / name, known.get(name)
+
+
+def _troubles(catalogue: Catalogue, path: Path, stored: StoredBundle | None, quick: bool) -> Iterator[tuple[str, str]]:
+    """The kinds of what is wrong with a bundle, and a sentence for each."""
+    try:
+        manifest = stored_manifest(path, verify=not quick)
+        check_manifest(path.name, manifest)
+        if not quick:
+            _read(path, manifest)
+    except BundleError as error:
+        yield kinds.BUNDLE_BROKEN, str(error)
+        return
+    if not _has_manifest_beside(path):
+        yield kinds.MANIFEST_GONE, ""
+    if stored is None:
+        yield kinds.NOT_CATALOGUED, f"{len(manifest.pages)} pages"
+    elif not _agrees(catalogue, stored, manifest):
+        yield kinds.CATALOGUE_WRONG, "the catalogue says something else than the manifest"
+
+
+def _read(path: Path, manifest: Manifest) -> None:
+    """Read all pages; their digests are checked on the way."""
+    entries = []
+    for entry, _, _ in read_pages(path):
+        if digest(entry.meta.url).hex() != entry.meta.digest:
+            raise BundleError(f"{entry.meta.url} has the digest of another URL")
+        entries.append(entry)
+    if tuple(entries) != manifest.pages:
+        raise BundleError("the manifest beside it lists other pages than the one inside")
+
+
+def _has_manifest_beside(path: Path) -> bool:
+    try:
+        parse_manifest(manifest_path(path).read_bytes())
+    except (OSError, BundleError):
+        return False
+    return True
+
+
+def _agrees(catalogue: Catalogue, stored: StoredBundle, manifest: Manifest) -> bool:
+    row = (stored.domain, stored.name, stored.job, stored.created, stored.size, stored.sha256, stored.pages)
+    return row == bundle_row(stored.name, manifest) and catalogue.rows_of(stored) == page_rows(manifest)
+
+
+def _is_recent(path: Path) -> bool:
+    try:
+        return path.stat().st_mtime > time.time() - _ARRIVING_SECONDS
+    except OSError:
+        return False
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"

@@ -1,0 +1,177 @@
+"""Mends what an audit has found, while urlServer is stopped. Says what it did; can be interrupted and run again."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+from common.bundle import manifest_bytes, manifest_path, read_pages
+from common.clock import SystemClock
+from common.config import Settings
+from common.errors import BundleError, PavoukError
+from common.files import publish, sync_directory
+from common.page import links_in
+from common.urls import digest, resolve
+from common.wire import FoundUrl
+from server.admin import findings as kinds
+from server.admin.audit import Examination, examine, has_bundles
+from server.admin.bundles import Trouble
+from server.admin.findings import Findings, Listing
+from server.admin.merging import Merge
+from server.catalogue import Catalogue, StoredBundle
+from server.catalogue.stored import stored_manifest
+from server.frontier.frontier import Frontier
+from server.frontier.records import KEY_LENGTH, State, UrlState
+from server.frontier.recount import recount
+from server.frontier.store import Store, Table
+from server.opening import reopened
+
+_QUARANTINE = ".quarantine"
+_BATCH = 1_000  # URLs in one change
+_OPEN = (State.QUEUED, State.WAITING)
+
+
+def repair(store: Store, settings: Settings, seen: Examination, quick: bool) -> Listing:
+    """Mend all that can be mended; returns what was done. No frontier may have the store open."""
+    done, pages = Listing(), settings.pages
+    if seen.found.counts["stored"] and not has_bundles(pages):
+        raise PavoukError(
+            f"there are no bundles in {pages.absolute()}: if they are somewhere else, set directory in [ftp_Server]; "
+            "repairing would forget all pages"
+        )
+    for line in recount(store):
+        done.add("counted again", line)
+    if pages.is_dir():
+        with Catalogue.open(pages) as catalogue:  # makes it anew if it is missing or damaged
+            if not seen.has_catalogue:
+                done.add("catalogued", f"{catalogue.reconcile().added} bundles; there was no catalogue")
+                seen = examine(store, pages, quick=quick)
+            frontier = reopened(store, settings, SystemClock())
+            _Repair(store, frontier, catalogue, pages, done).run(seen.troubles)
+    store.sync()
+    return done
+
+
+class _Repair:
+    def __init__(self, store: Store, frontier: Frontier, catalogue: Catalogue, pages: Path, done: Listing) -> None:
+        self._store = store
+        self._frontier = frontier
+        self._catalogue = catalogue
+        self._pages = pages
+        self._done = done
+        self._lost: dict[bytes, str] = {}  # pages of bundles that are gone or broken: key -> URL
+
+    def run(self, troubles: list[Trouble]) -> None:
+        mend: dict[str, Callable[[Trouble], None]] = {
+            kinds.BUNDLE_GONE: self._note_lost,
+            kinds.BUNDLE_BROKEN: self._quarantine,
+            kinds.MANIFEST_GONE: self._write_manifest,
+            kinds.CATALOGUE_WRONG: self._catalogue_anew,
+        }
+        for trouble in troubles:
+            if trouble.kind in mend:
+                mend[trouble.kind](trouble)
+        changes = self._catalogue.reconcile()
+        if changes.added:
+            self._done.add("catalogued", f"{changes.added} bundles that were not")
+        if changes.dropped:
+            self._done.add("dropped", f"{changes.dropped} bundles that are gone, from the catalogue")
+        for bundle in self._catalogue.bundles():
+            self._settle_pages_of(bundle)
+        self._settle_missing()
+
+    # --- bundles -----------------------------------------------------------------------------------------------
+
+    def _note_lost(self, trouble: Trouble) -> None:
+        if trouble.stored is not None:
+            rows = self._catalogue.rows_of(trouble.stored)
+            self._lost.update((row[1][:KEY_LENGTH], row[2]) for row in rows)
+
+    def _quarantine(self, trouble: Trouble) -> None:
+        self._note_lost(trouble)
+        folder = self._pages / _QUARANTINE
+        folder.mkdir(exist_ok=True)
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        for path in (trouble.path, manifest_path(trouble.path)):
+            if path.exists():
+                path.rename(folder / f"{now}-{path.name}"[:255])
+        sync_directory(trouble.path.parent)
+        self._done.add("quarantined", f"{_name(trouble.path)}, now in {_QUARANTINE}")
+
+    def _write_manifest(self, trouble: Trouble) -> None:
+        publish(manifest_path(trouble.path), [manifest_bytes(stored_manifest(trouble.path))])
+        self._done.add("manifest written", _name(trouble.path))
+
+    def _catalogue_anew(self, trouble: Trouble) -> None:
+        self._catalogue.replace(trouble.path, stored_manifest(trouble.path))
+        self._done.add("catalogued anew", _name(trouble.path))
+
+    # --- URLs --------------------------------------------------------------------------------------------------
+
+    def _settle_pages_of(self, bundle: StoredBundle) -> None:
+        """Pages that nobody reported: their links are taken in as the report would have done, then they are done."""
+        rows = self._catalogue.rows_of(bundle)
+        urls = {row[1][:KEY_LENGTH]: row[2] for row in rows if _is_sound(row[1], row[2])}
+        states = self._frontier.states(list(urls))
+        wanted = {
+            key: url for (key, url), state in zip(urls.items(), states, strict=True) if state is None or _is_open(state)
+        }
+        if wanted:
+            new = self._take_links(self._pages / bundle.path, wanted)
+            number = self._frontier.mark_stored(wanted.items())
+            self._done.add("settled", f"{number} URLs whose pages are in {bundle.path}; {new} new links")
+
+    def _take_links(self, path: Path, wanted: dict[bytes, str]) -> int:
+        new = 0
+        try:
+            for entry, _, xml in read_pages(path):
+                url = wanted.get(bytes.fromhex(entry.meta.digest)[:KEY_LENGTH])
+                if url is not None:
+                    depth = self._frontier.explain(url).depth + 1
+                    new += self._frontier.add([FoundUrl(link, depth) for link in links_in(xml)])
+        except BundleError as error:  # found only now: the audit was quick
+            self._done.add("not read", f"{_name(path)}: {error}; its links are not taken in")
+        return new
+
+    def _settle_missing(self) -> None:
+        """Done URLs without a page: queued again if their address is known, else forgotten."""
+        missing: list[bytes] = []
+        merge = Merge(self._catalogue, self._pages, Findings(), None, set(), missing.append)
+        scanned = self._store.scan(Table.URLS)
+        forgotten = 0
+        while rows := list(islice(scanned, _BATCH)):
+            for key, value in rows:
+                merge.on_state(key, UrlState.unpacked(value))
+            forgotten += self._forget(missing)
+            missing.clear()
+        if forgotten:
+            self._done.add(
+                "forgotten",
+                f"{forgotten} done URLs without a page; their addresses are not kept, so they are crawled again when "
+                "they are found again or added",
+            )
+
+    def _forget(self, keys: list[bytes]) -> int:
+        """Returns how many of them are unknown now."""
+        if not keys:
+            return 0
+        forgotten = self._frontier.forget(keys)
+        again = [url for url in map(self._lost.get, keys) if url is not None]
+        queued = self._frontier.add([FoundUrl(url, 0) for url in again])
+        for url in again:
+            self._done.add("queued again", url)
+        return forgotten - queued
+
+
+def _is_open(state: UrlState) -> bool:
+    return state.state in _OPEN
+
+
+def _is_sound(stored_digest: bytes, url: str) -> bool:
+    """The manifest of a stranger could say anything."""
+    return resolve(url) is not None and digest(url) == stored_digest
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+

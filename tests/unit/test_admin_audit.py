@@ -1,0 +1,276 @@
+"""The audit on a small crawl that is in order, and on the same crawl after one thing was broken; then the repair."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.bundle import BundleWriter, manifest_path
+from common.clock import SystemClock
+from common.config import Settings
+from common.errors import PavoukError
+from common.page import PageText, links_in, page_xml
+from common.wire import FoundUrl, Outcome, Report, UrlResult
+from server.admin import findings as kinds
+from server.admin.audit import Examination, examine
+from server.admin.findings import SHOWN, Listing
+from server.admin.repair import repair
+from server.catalogue import FILE_NAME, Catalogue
+from server.frontier.change import TOTALS_KEY, pack_totals, unpack_totals
+from server.frontier.frontier import Frontier
+from server.frontier.hosts import Host
+from server.frontier.records import State
+from server.frontier.rocks import RocksStore
+from server.frontier.store import Table
+from server.opening import open_frontier, open_store, reopened
+from tests.bundles import make_bundle, page_meta, page_url
+
+DOMAINS = ("a.example", "b.example")
+PAGES = 3  # of each
+
+
+@dataclass
+class Crawl:
+    """A work folder after a crawl. The store is open; a frontier on it only within a method."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.settings = Settings(self.folder)
+        self.pages = self.settings.pages
+        self._crawl()
+        self.bundles = [make_bundle(self.pages / domain, domain, pages=PAGES) for domain in DOMAINS]
+        self.catalogue(lambda catalogue: catalogue.reconcile())
+        self.store: RocksStore = open_store(self.settings)
+
+    def _crawl(self) -> None:
+        frontier = open_frontier(self.settings, SystemClock())
+        frontier.add([FoundUrl(page_url(domain, number), 0) for domain in DOMAINS for number in range(PAGES)])
+        self.store_leased(frontier)
+        frontier.add([FoundUrl("http://c.example/queued", 0)])
+        frontier.close()
+
+    @staticmethod
+    def store_leased(frontier: Frontier) -> None:
+        leased = frontier.lease("w", "", 100)
+        results = [UrlResult(task.url, Outcome.STORED) for task in leased.tasks]
+        frontier.report("w", leased.job, Report(str(leased.job), results, []))
+
+    def catalogue(self, call: Callable[[Catalogue], Any]) -> None:
+        with Catalogue.open(self.pages) as catalogue:
+            call(catalogue)
+
+    def frontier(self) -> Frontier:
+        """For some calls. Closed with the store."""
+        return reopened(self.store, self.settings, SystemClock())
+
+    def state(self, url: str) -> State | None:
+        return self.frontier().state_of(url)
+
+    def examine(self, quick: bool = False, since: float | None = None) -> Examination:
+        return examine(self.store, self.pages, quick=quick, since=since)
+
+    def kinds(self, quick: bool = False) -> set[str]:
+        return set(self.examine(quick).found.differences.kinds)
+
+    def repair(self) -> Listing:
+        return repair(self.store, self.settings, self.examine(), quick=False)
+
+    def sql(self, statement: str) -> None:
+        with sqlite3.connect(self.pages / FILE_NAME) as database:
+            database.execute("PRAGMA foreign_keys = ON")
+            database.execute(statement)
+        database.close()
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Any:
+    crawl = Crawl(tmp_path)
+    yield crawl
+    crawl.store.close()
+
+
+def assert_mended(crawl: Crawl) -> Listing:
+    done = crawl.repair()
+    assert crawl.examine().found.differences.first == []
+    assert not crawl.repair().first, "a second repair finds nothing to do"
+    return done
+
+
+def test_a_crawl_in_order(crawl: Crawl) -> None:
+    found = crawl.examine().found
+    assert found.differences.first == []
+    assert found.notes.first == []
+    assert dict(found.counts) == {
+        "known": 7, "queued": 1, "leased": 0, "done": 6, "failed": 0, "excluded": 0, "stored": 6,
+        "URLs with a page": 6, "pages": 6, "bundles": 2, "bytes": sum(path.stat().st_size for path in crawl.bundles),
+    }  # fmt: skip
+    assert assert_mended(crawl).number == 0
+
+
+def test_a_crawl_that_has_stored_nothing_yet(tmp_path: Path) -> None:
+    frontier = open_frontier(Settings(tmp_path), SystemClock())
+    frontier.add([FoundUrl("http://a/", 0)])
+    frontier.close()
+    store = open_store(Settings(tmp_path))
+    assert examine(store, tmp_path / "Pages", quick=False).found.differences.first == []
+    store.close()
+
+
+def test_a_deleted_bundle(crawl: Crawl) -> None:
+    crawl.bundles[0].unlink()
+    assert crawl.kinds() == {kinds.BUNDLE_GONE}
+    assert "queued again" in assert_mended(crawl).kinds
+    assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+    assert crawl.state(page_url(DOMAINS[1], 0)) is State.DONE
+
+
+@pytest.mark.parametrize("container", ["bundle", "manifest"])
+def test_a_flipped_byte(crawl: Crawl, container: str) -> None:
+    path = crawl.bundles[0] if container == "bundle" else manifest_path(crawl.bundles[0])
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    if container == "bundle":
+        assert crawl.kinds() == {kinds.BUNDLE_BROKEN}
+        assert crawl.kinds(quick=True) == set(), "quick does not read the bundles"
+        assert "quarantined" in assert_mended(crawl).kinds
+        assert len(list((crawl.pages / ".quarantine").iterdir())) == 2
+        assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+    else:
+        assert crawl.kinds(quick=True) == {kinds.MANIFEST_GONE}
+        assert "manifest written" in assert_mended(crawl).kinds
+
+
+def test_a_cut_bundle_is_seen_without_reading_it(crawl: Crawl) -> None:
+    data = crawl.bundles[0].read_bytes()
+    crawl.bundles[0].write_bytes(data[:-1])
+    assert crawl.kinds(quick=True) == {kinds.BUNDLE_BROKEN}
+    assert_mended(crawl)
+
+
+def test_a_deleted_row_of_the_catalogue(crawl: Crawl) -> None:
+    crawl.sql("DELETE FROM page WHERE position = 1 AND bundle = 1")
+    assert crawl.kinds(quick=True) == {kinds.CATALOGUE_WRONG, kinds.PAGE_MISSING}
+    assert "catalogued anew" in assert_mended(crawl).kinds
+    assert crawl.state(page_url(DOMAINS[0], 1)) is State.DONE, "the page was there all the time"
+
+
+def test_a_bundle_that_is_not_catalogued(crawl: Crawl) -> None:
+    crawl.sql("DELETE FROM bundle WHERE id = 1")
+    assert crawl.kinds(quick=True) == {kinds.NOT_CATALOGUED}
+    assert "catalogued" in assert_mended(crawl).kinds
+
+
+@pytest.mark.parametrize("damage", ["gone", "broken"])
+def test_a_catalogue_that_is_no_good(crawl: Crawl, damage: str) -> None:
+    file = crawl.pages / FILE_NAME
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(b"no database at all" * 100)
+    assert crawl.kinds(quick=True) == {kinds.CATALOGUE_WRONG}
+    assert_mended(crawl)
+
+
+def test_a_broken_bundle_and_no_catalogue_at_once(crawl: Crawl) -> None:
+    crawl.bundles[0].write_bytes(b"rubbish")
+    (crawl.pages / FILE_NAME).unlink()
+    done = assert_mended(crawl)
+    assert done.kinds["forgotten"] == 1, "nothing says which pages it had"
+    assert crawl.state(page_url(DOMAINS[0], 0)) is None
+
+
+def test_wrong_counters_of_the_frontier(crawl: Crawl) -> None:
+    key, value = next(crawl.store.scan(Table.HOSTS))
+    host = Host.unpacked(key, value)
+    host.done += 1
+    totals = unpack_totals(crawl.store.get(Table.META, TOTALS_KEY) or b"")
+    crawl.store.write([(Table.HOSTS, key, host.packed())])
+    found = crawl.examine(quick=True).found
+    assert set(found.differences.kinds) == {kinds.FRONTIER}
+    assert any(host.name in what for _, what in found.differences.first)
+    assert assert_mended(crawl).kinds["counted again"] == 1
+    assert unpack_totals(crawl.store.get(Table.META, TOTALS_KEY) or b"") == totals
+    crawl.store.write([(Table.META, TOTALS_KEY, pack_totals(type(totals)()))])
+    assert crawl.kinds(quick=True) == {kinds.FRONTIER}
+    assert_mended(crawl)
+
+
+def test_an_upload_that_was_not_reported(crawl: Crawl) -> None:
+    url = page_url("new.example", 0)
+    crawl.frontier().add([FoundUrl(url, 2)])
+    path = make_bundle(crawl.pages / "new.example", "new.example", "9", pages=1)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    found = crawl.examine().found
+    assert found.differences.first == [(kinds.NOT_REPORTED, f"{url} is queued, and stored in new.example/{path.name}")]
+    running = crawl.examine(since=0.0).found
+    assert running.differences.number == 0
+    assert running.notes.kinds == {kinds.IN_FLIGHT: 1}
+    assert assert_mended(crawl).kinds["settled"] == 1
+    assert crawl.state(url) is State.DONE
+
+
+def test_links_of_an_unreported_page_are_taken_in(crawl: Crawl) -> None:
+    meta = page_meta("http://l.example/", b"body", 1_700_000_000.0)
+    folder = crawl.pages / "l.example"
+    folder.mkdir()
+    writer = BundleWriter("l.example", "4", folder)
+    links = [("http://l.example/one", "One"), ("http://l.example/two", "")]
+    writer.add(meta, "data.html", b"body", page_xml(meta, PageText(links)))
+    writer.write(folder, 1_700_000_000, "tar.bz2")
+    writer.close()
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    crawl.frontier().add([FoundUrl("http://l.example/", 3)])
+    assert_mended(crawl)
+    assert crawl.state("http://l.example/one") is State.QUEUED
+    assert crawl.frontier().explain("http://l.example/two").depth == 4
+
+
+def test_a_stored_page_that_nobody_knows(crawl: Crawl) -> None:
+    make_bundle(crawl.pages / "new.example", "new.example", "9", pages=2)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    assert crawl.kinds(quick=True) == {kinds.PAGE_UNKNOWN}
+    assert crawl.examine(since=0.0).found.differences.number == 0, "stored since the frontier was copied"
+    assert crawl.examine(since=2e10).found.differences.number == 2
+    assert_mended(crawl)
+    assert crawl.state(page_url("new.example", 1)) is State.DONE
+
+
+def test_a_page_that_is_stored_again(crawl: Crawl) -> None:
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "2", pages=1)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    found = crawl.examine().found
+    assert found.differences.number == 0
+    assert found.notes.first == [(kinds.STORED_AGAIN, f"{page_url(DOMAINS[0], 0)}: in 2 jobs")]
+
+
+def test_a_page_that_is_stored_twice_under_one_job(crawl: Crawl) -> None:
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "1", pages=1, created=1_700_009_999)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    found = crawl.examine().found
+    assert found.differences.first == [(kinds.STORED_TWICE, f"{page_url(DOMAINS[0], 0)}: 2 times under job 1")]
+    crawl.repair()
+    assert crawl.kinds() == {kinds.STORED_TWICE}, "that cannot be mended"
+
+
+def test_repair_does_not_forget_everything_when_it_looks_in_the_wrong_place(crawl: Crawl) -> None:
+    crawl.pages.rename(crawl.folder / "elsewhere")
+    assert crawl.kinds() == {kinds.CATALOGUE_WRONG}
+    with pytest.raises(PavoukError, match="set directory"):
+        crawl.repair()
+    assert crawl.state(page_url(DOMAINS[0], 0)) is State.DONE
+
+
+def test_lists_are_bounded() -> None:
+    listing = Listing()
+    for number in range(SHOWN + 50):
+        listing.add("kind", str(number))
+    assert (listing.number, len(listing.first)) == (SHOWN + 50, SHOWN)
+
+
+def test_links_in_what_is_no_xml() -> None:
+    assert links_in(b"<page>") == []
