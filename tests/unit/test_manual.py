@@ -1,5 +1,6 @@
 """README, manual, --help and code tell the same story."""
 
+import argparse
 import re
 from pathlib import Path
 
@@ -7,11 +8,14 @@ import pytest
 
 from common import wire
 from common.wire import Outcome
+from server.admin import findings
+from server.admin.main import parser
 from server.frontier.retries import CONSEQUENCES
 from tests.manual_tables import configuration_tables
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = ROOT / "manual"
+COMMON = ("--dir", "--config", "--help", "-h")  # told once for all commands
 PAGES = sorted([ROOT / "README.md", *MANUAL.glob("*.md")])
 
 
@@ -56,3 +60,20 @@ def test_every_operation_is_in_the_manual() -> None:
     assert {"getJob", "sendAllData", "cExit", "renewJob"} <= names
     manual = (MANUAL / "soap.md").read_text()
     assert [name for name in names if f"| `{name}` |" not in manual] == []
+
+
+def test_every_command_of_an_operator_is_in_the_manual() -> None:
+    manual = (MANUAL / "commands.md").read_text()
+    [commands] = (action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    assert {"status", "explain", "audit"} <= set(commands)
+    assert [name for name in commands if not re.search(rf"^\| `{name}[` ]", manual, re.MULTILINE)] == []
+    for name, command in commands.items():
+        options = [option for action in command._actions for option in action.option_strings]
+        assert [option for option in options if option not in COMMON and option not in manual] == [], name
+
+
+def test_every_kind_of_finding_is_in_the_manual() -> None:
+    manual = (MANUAL / "commands.md").read_text()
+    kinds = [value for name, value in vars(findings).items() if name.isupper() and isinstance(value, str)]
+    assert len(kinds) == 13
+    assert [kind for kind in kinds if f"`{kind}`" not in manual] == []
