@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import logging
+import os
 import re
 import signal
 import socket
@@ -19,6 +20,7 @@ from client.pipeline import Pipeline, Services
 from client.results import MinedPage
 from client.spool import Spool
 from client.uploader import Uploader
+from client.workers import Workers
 from common import VERSION, logs
 from common.clock import SystemClock
 from common.config import Settings, add_common_options, add_options, from_options
@@ -82,7 +84,7 @@ def _start(settings: Settings, pid_file: PidFile) -> int:
 
     def work(ready: Callable[[], None]) -> int:
         logs.set_up(settings.client.log_level, log_file)
-        return _work(pipeline_of(lambda page: None), pid_file, ready)
+        return _work(settings, lambda number: pipeline_of(number, lambda page: None), pid_file, ready)
 
     sys.stdout.flush()  # the daemon must not print it again
     if not started(pid_file, settings.folder, work):
@@ -132,40 +134,72 @@ def _foreground(settings: Settings, pid_file: PidFile) -> int:
         pid_file.write_pid()
         print(f"clientCrawler works for {_url(settings)}", flush=True)
 
-    return _work(_prepared(settings)(_print_page), pid_file, ready)
+    pipeline_of = _prepared(settings)
+    return _work(settings, lambda number: pipeline_of(number, _print_page), pid_file, ready)
 
 
-def _work(pipeline: Pipeline, pid_file: PidFile, ready: Callable[[], None]) -> int:
+def _work(
+    settings: Settings, pipeline_of: Callable[[int], Pipeline], pid_file: PidFile, ready: Callable[[], None]
+) -> int:
     """Says that it is ready when a signal to stop would find it so."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: pipeline.stop())
+
+    def work(number: int) -> int:
+        pipeline = pipeline_of(number)
+        _on_signals(pipeline.stop)
+        try:
+            pipeline.run()
+        except Exception:
+            _log.exception("a process ends because of a mistake of ours")
+            return _FAILED
+        return _OK
+
+    workers = Workers(_number_of_processes(settings), work, SystemClock())
+    _on_signals(workers.stop)
     ready()
-    try:
-        pipeline.run()
-    except Exception:
-        _log.exception("the client ends because of a mistake of its own")
+    if not workers.run():
         return _FAILED
     pid_file.release()
     return _OK
 
 
-def _prepared(settings: Settings) -> Callable[[Callable[[MinedPage], None]], Pipeline]:
+def _on_signals(stop: Callable[[], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop())
+
+
+def _number_of_processes(settings: Settings) -> int:
+    """As configured; more if an earlier run with more processes has left something to deliver."""
+    number = settings.client.processes or len(os.sched_getaffinity(0))
+    left = [index for index in range(256) if _has_work(_spool_folder(settings, index))]
+    return max([number, *(index + 1 for index in left)])
+
+
+def _has_work(spool: Path) -> bool:
+    return spool.is_dir() and any(path.name.isdigit() for path in spool.iterdir())
+
+
+def _spool_folder(settings: Settings, number: int) -> Path:
+    return _state_folder(settings) / (f"spool-{number + 1}" if number else "spool")
+
+
+def _prepared(settings: Settings) -> Callable[[int, Callable[[MinedPage], None]], Pipeline]:
     """Everything that can go wrong with the settings goes wrong here, before the daemon leaves its terminal."""
     client = settings.client
     ident = _ident(settings)
     ca_file = _certificate(settings)
     url = _url(settings)
-    spool = Spool(_state_folder(settings) / "spool")
+    Spool(_spool_folder(settings, 0))
 
     def uploader(job: JobSettings) -> Uploader:
         host = job.ftp_host or client.server_ip
         return Uploader(host, job.ftp_port, job.ftp_user, job.ftp_password, job.ftp_tls, ca_file)
 
-    def pipeline(on_page: Callable[[MinedPage], None]) -> Pipeline:
+    def pipeline(number: int, on_page: Callable[[MinedPage], None]) -> Pipeline:
+        name = f"{ident}-{number + 1}" if number else ident
         services = Services(
-            coordinator=lambda: Coordinator(url, ident, client.token, ca_file),
+            coordinator=lambda: Coordinator(url, name, client.token, ca_file),
             uploader=uploader,
-            spool=spool,
+            spool=Spool(_spool_folder(settings, number)),
             clock=SystemClock(),
             max_wait_seconds=client.max_wait,
         )

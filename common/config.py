@@ -223,6 +223,8 @@ class ClientSettings:
         "Port of the URL server.")
     number_of_threads: int = _key("number_of_threads", 10, _whole(1, 1000),
         "Pairs of threads: so many download, and as many mine.")
+    processes: int = _key("processes", 0, _whole(0, 256),
+        "Processes, each with its pairs of threads; 0 takes one for each core.")
     name: str = _key("name", "",
         _matching("at most 100 letters, digits or . _ : @ + -", r"[A-Za-z0-9._:@+-]{0,100}"),
         "How this worker is called at the server; empty makes one up and keeps it in the work folder.")

@@ -1,6 +1,5 @@
 """The parts of a crawl on one machine, as child processes that end with us and are started again when they die."""
 
-import ctypes
 import functools
 import os
 import re
@@ -16,13 +15,12 @@ from pathlib import Path
 from typing import IO
 
 from common.errors import PavoukError
+from common.lifeline import end_with_parent
 
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 90.0
 _MAX_RESTARTS = 5  # in a row
 _HEALTHY_SECONDS = 60.0  # one that has lived so long does not belong to a row of deaths
-_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
-_prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec it could wait for a lock for ever
 
 
 # Below the range that Linux takes the ports of outgoing connections from: a port in that range can be taken by one
@@ -76,7 +74,7 @@ class Part:
             stderr=log,
             text=True,
             start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
-            preexec_fn=functools.partial(_end_with_parent, os.getpid()),
+            preexec_fn=functools.partial(end_with_parent, os.getpid()),
         )
         reader = _Reader(self._process.stdout, log, self._ready)  # type: ignore[arg-type]
         match = reader.wait()
@@ -135,14 +133,3 @@ class _Reader:
                     self._match = match
                     self._done.set()
         self._done.set()
-
-
-def _end_with_parent(parent: int) -> None:
-    """In the child: be ended by the kernel when the parent is gone, also after a kill -9.
-
-    At once, because nobody is left to end the parts in order, and the next crawl in this folder needs their locks.
-    All of them are made to survive it.
-    """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it was gone before
-        os._exit(1)

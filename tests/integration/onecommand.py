@@ -12,7 +12,8 @@ from tests.integration.daemon import is_alive, run_command
 from tests.processes import Running, running
 from tests.waiting import wait_until
 
-QUICK = ("--delay", "0.02", "--retry-wait", "0.1", "--report-seconds", "0.5", "--number-of-threads", "4")
+QUICK = ("--delay", "0.02", "--retry-wait", "0.1", "--report-seconds", "0.5", "--number-of-threads", "4",
+         "--processes", "1")  # fmt: skip
 MODULES = {"url": "server.urlserver.main", "ftp": "server.ftpserver.main", "client": "client.main"}
 
 
