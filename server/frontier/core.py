@@ -45,6 +45,7 @@ class Core:
         self.policy = policy
         self.rules = rules
         self.clock = clock
+        self.opened_at = clock.now()
         self.hosts = Hosts(store)
         self.books = Books(store, self.hosts)
         self.leases = Leases()
@@ -61,7 +62,7 @@ class Core:
         try:
             self.books.commit(change)
         finally:
-            self.line_up(change.hosts)
+            self.line_up(change.turns)
 
     def line_up(self, numbers: Iterable[int]) -> None:
         """Put hosts in line that have something to hand out, and take out the others."""
@@ -73,10 +74,13 @@ class Core:
                 continue
             delay, slot = self.delay(host), self.slot(host)
             self.turns.move(number, slot, now + delay)  # its address may have become known
+            not_before = host.not_before
+            if not_before and not host.is_fresh:  # it or its address was asked before the restart: perhaps just then
+                not_before = max(not_before, self.opened_at + delay)
             if host.ready == 0 or host.is_blocked or host.is_given_up or self.room(host) <= 0:
                 self.turns.withdraw(number)
             else:
-                self.turns.offer(number, slot, host.not_before, now, delay == 0, host.client)
+                self.turns.offer(number, slot, not_before, now, delay == 0, host.client)
 
     def slot(self, host: Host) -> str:
         """What the host shares its turns with: all hosts at its IP address, as far as that is known."""

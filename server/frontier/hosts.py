@@ -19,8 +19,8 @@ class Host:
 
     __slots__ = (
         "address", "allow_private", "backoff", "client", "crawl_delay", "done", "excluded", "failed", "failures",
-        "head", "id", "is_blocked", "is_listed", "is_new", "known", "latency", "leased", "name", "not_before",
-        "own_delay", "parks", "queued", "retry_at", "tail", "waiting",
+        "head", "id", "is_blocked", "is_fresh", "is_listed", "is_new", "known", "latency", "leased", "name",
+        "not_before", "own_delay", "parks", "queued", "retry_at", "tail", "waiting",
     )  # fmt: skip
 
     def __init__(self, id: int, name: str) -> None:
@@ -47,6 +47,7 @@ class Host:
         self.is_blocked = False
         self.address = ""  # the IP address that answered last
         self.client = ""  # who had it last
+        self.is_fresh = False  # asked since it was read from disk
         self.is_listed = False  # in the table of active hosts
         self.is_new = True  # not on disk yet
 

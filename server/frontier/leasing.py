@@ -137,6 +137,7 @@ class Leasing:
                 host.leased += len(rows)
                 host.not_before = max(host.not_before, now)
                 host.client = client
+                host.is_fresh = True
 
     def _budget(self, wanted: int) -> int:
         limit, totals = self._core.rules.max_pages, self._core.books.totals
