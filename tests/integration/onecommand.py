@@ -65,5 +65,8 @@ class Crawls:
                 continue
             for name, module in MODULES.items():
                 if module in arguments and str(self.folder) in arguments:
-                    found[name] = int(path.parent.name)
-        return {name: pid for name, pid in found.items() if is_alive(pid)}
+                    pid = int(path.parent.name)
+                    # The client's own processes look the same; it was there before them.
+                    if is_alive(pid):
+                        found[name] = min(pid, found.get(name, pid))
+        return found
