@@ -2,6 +2,7 @@
 catalogue, the bundles against the catalogue. Looks at what it is given; `repair` mends."""
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -99,3 +100,5 @@ def _take_tables(tables: TableFindings, found: Findings) -> None:
     found.counts["stored"] = tables.totals.stored
     for difference in tables.differences:
         found.differences.add(kinds.FRONTIER, difference)
+    found.differences.kinds[kinds.FRONTIER] += tables.number - len(tables.differences)
+    found.differences.kinds += Counter()  # drops a zero

@@ -11,7 +11,7 @@ from common.errors import PavoukError, RemoteUnavailable
 from server.admin.operator import Answer, Arguments, Operator
 from server.admin.remote import NotOurs, NotRunning, Place, Remote, configured_place, written_place
 from server.frontier.store import Store, StoreError
-from server.opening import STORE_FOLDER, open_store, reopened
+from server.opening import ADDRESS_NAME, STORE_FOLDER, open_store, reopened
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def running_server(settings: Settings, is_told: bool) -> Remote | None:
             if _is_of(_folder_of(remote), settings):
                 return remote
         except (NotOurs, RemoteUnavailable) as error:
-            _log.debug("%s was left by a server that was killed: %s", written, error)
+            _log.warning("%s; %s may have been left by a server that was killed", error, ADDRESS_NAME)
     place = configured_place(settings)
     if not place.port or place == written:
         return None

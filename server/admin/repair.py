@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from common.bundle import manifest_bytes, manifest_path, read_pages
 from common.clock import SystemClock
 from common.config import Settings
 from common.errors import BundleError, PavoukError
 from common.files import publish, sync_directory
+from common.names import address_of
 from common.page import links_in
-from common.urls import digest, resolve
+from common.urls import digest, identity, resolve
 from common.wire import FoundUrl
 from server.admin import findings as kinds
 from server.admin.audit import Examination, examine, has_bundles
@@ -29,6 +30,7 @@ from server.opening import reopened
 _QUARANTINE = ".quarantine"
 _BATCH = 1_000  # URLs in one change
 _OPEN = (State.QUEUED, State.WAITING)
+_LOST_KINDS = (kinds.BUNDLE_GONE, kinds.BUNDLE_BROKEN)
 
 
 def repair(store: Store, settings: Settings, seen: Examination, quick: bool) -> Listing:
@@ -59,15 +61,16 @@ class _Repair:
         self._catalogue = catalogue
         self._pages = pages
         self._done = done
-        self._lost: dict[bytes, str] = {}  # pages of bundles that are gone or broken: key -> URL
+        self._bad: set[PurePosixPath] = set()  # bundles that are gone or broken
 
     def run(self, troubles: list[Trouble]) -> None:
         mend: dict[str, Callable[[Trouble], None]] = {
-            kinds.BUNDLE_GONE: self._note_lost,
+            kinds.BUNDLE_GONE: self._crawl_again,
             kinds.BUNDLE_BROKEN: self._quarantine,
             kinds.MANIFEST_GONE: self._write_manifest,
             kinds.CATALOGUE_WRONG: self._catalogue_anew,
         }
+        self._bad = {PurePosixPath(_name(item.path)) for item in troubles if item.kind in _LOST_KINDS}
         for trouble in troubles:
             if trouble.kind in mend:
                 mend[trouble.kind](trouble)
@@ -82,13 +85,17 @@ class _Repair:
 
     # --- bundles -----------------------------------------------------------------------------------------------
 
-    def _note_lost(self, trouble: Trouble) -> None:
-        if trouble.stored is not None:
-            rows = self._catalogue.rows_of(trouble.stored)
-            self._lost.update((row[1][:KEY_LENGTH], row[2]) for row in rows)
+    def _crawl_again(self, trouble: Trouble) -> None:
+        """Before the catalogue forgets a bundle: it is the last to know the addresses of its pages."""
+        lost: dict[bytes, str] = {}
+        for row in self._catalogue.rows_of(trouble.stored) if trouble.stored else ():
+            if not any(page.bundle not in self._bad for page in self._catalogue.pages_of(row[1])):
+                lost[row[1][:KEY_LENGTH]] = _address(row[1], row[2], row[3])
+        if number := self._frontier.crawl_again(lost.items()):
+            self._done.add("queued again", f"{number} URLs whose pages were in {_name(trouble.path)}")
 
     def _quarantine(self, trouble: Trouble) -> None:
-        self._note_lost(trouble)
+        self._crawl_again(trouble)
         folder = self._pages / _QUARANTINE
         folder.mkdir(exist_ok=True)
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -134,7 +141,7 @@ class _Repair:
         return new
 
     def _settle_missing(self) -> None:
-        """Done URLs without a page: queued again if their address is known, else forgotten."""
+        """Done URLs without a page, of which nobody knows the address any more."""
         missing: list[bytes] = []
         merge = Merge(self._catalogue, self._pages, Findings(), None, set(), missing.append)
         scanned = self._store.scan(Table.URLS)
@@ -142,7 +149,7 @@ class _Repair:
         while rows := list(islice(scanned, _BATCH)):
             for key, value in rows:
                 merge.on_state(key, UrlState.unpacked(value))
-            forgotten += self._forget(missing)
+            forgotten += self._frontier.forget(missing) if missing else 0
             missing.clear()
         if forgotten:
             self._done.add(
@@ -150,17 +157,6 @@ class _Repair:
                 f"{forgotten} done URLs without a page; their addresses are not kept, so they are crawled again when "
                 "they are found again or added",
             )
-
-    def _forget(self, keys: list[bytes]) -> int:
-        """Returns how many of them are unknown now."""
-        if not keys:
-            return 0
-        forgotten = self._frontier.forget(keys)
-        again = [url for url in map(self._lost.get, keys) if url is not None]
-        queued = self._frontier.add([FoundUrl(url, 0) for url in again])
-        for url in again:
-            self._done.add("queued again", url)
-        return forgotten - queued
 
 
 def _is_open(state: UrlState) -> bool:
@@ -170,6 +166,14 @@ def _is_open(state: UrlState) -> bool:
 def _is_sound(stored_digest: bytes, url: str) -> bool:
     """The manifest of a stranger could say anything."""
     return resolve(url) is not None and digest(url) == stored_digest
+
+
+def _address(stored_digest: bytes, url: str, folder: str) -> str:
+    """What to request: the folder of a page tells the address that was found first, `url` is only its identity."""
+    address = resolve(address_of(folder))
+    if address is not None and stored_digest in (digest(identity(address, True)), digest(identity(address, False))):
+        return address
+    return url
 
 
 def _name(path: Path) -> str:

@@ -15,6 +15,8 @@ The life of a URL here:
     leases.py    which job has which URLs (in memory)               retries.py   outcome -> state, waits, sign of life
     records.py   what the records look like on disk                 store.py     the interface of a store
     audit.py     proves that the tables agree                       rocks.py     the store on RocksDB
+    explaining.py  what it says of itself to a person               mending.py   retries, and what an audit makes good
+    recount.py   counters from the records they count
 
 Memory holds the active hosts and the leased URLs, never all URLs. Every verb is one atomic write, on disk before it
 returns (unless durability = normal).

@@ -23,6 +23,7 @@ from server.frontier.records import (
 from server.frontier.store import Store, Table
 
 _BATCH = 5_000
+_MAX_DIFFERENCES = 1_000  # that are told; a store that is beyond help must not fill the memory
 _ENDED = (State.DONE, State.FAILED, State.EXCLUDED)
 
 OnState = Callable[[bytes, UrlState], None]
@@ -34,11 +35,14 @@ class Findings:
 
     totals: Totals = field(default_factory=Totals)
     states: Counter[State] = field(default_factory=Counter)
-    differences: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)  # the first ones
+    number: int = 0  # of differences in all
 
     def expect(self, right: bool, difference: str) -> None:
         if not right:
-            self.differences.append(difference)
+            self.number += 1
+            if self.number <= _MAX_DIFFERENCES:
+                self.differences.append(difference)
 
 
 def audit(store: Store, on_state: OnState = lambda key, state: None) -> Findings:

@@ -6,7 +6,7 @@ RocksDB is not known here: any Store will do.
 import json
 import logging
 import threading
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,12 +208,7 @@ class Frontier:
 
     def retry(self, urls: Iterable[str]) -> int:
         """Queue failed URLs again, as if they had never been tried; returns how many."""
-        with self._lock:
-            change = Change()
-            number = mending.retry(self._core, change, urls)
-            self._core.commit(change)
-        self._make_durable()
-        return number
+        return self._mended(lambda change: mending.retry(self._core, change, urls))
 
     def failed(self) -> Iterator[FailedRecord]:
         """All URLs that were given up."""
@@ -235,14 +230,13 @@ class Frontier:
         self._make_durable()
         return number
 
+    def crawl_again(self, pages: Iterable[tuple[bytes, str]]) -> int:
+        """Done URLs (key, address) whose page is gone are queued again; returns how many there were."""
+        return self._mended(lambda change: mending.crawl_again(self._core, change, pages))
+
     def forget(self, keys: Iterable[bytes]) -> int:
         """Done URLs whose page is gone are unknown again; returns how many there were."""
-        with self._lock:
-            change = Change()
-            number = mending.forget(self._core, change, keys)
-            self._core.commit(change)
-        self._make_durable()
-        return number
+        return self._mended(lambda change: mending.forget(self._core, change, keys))
 
     def copy_to(self, folder: Path) -> None:
         """A copy of the whole frontier as it is now, for an audit."""
@@ -289,6 +283,15 @@ class Frontier:
             change.writes.append(self._core.hosts.note_setting(host))
             self._core.commit(change)
         self._make_durable()
+
+    def _mended(self, mend: Callable[[Change], int]) -> int:
+        """One atomic change; returns how many URLs it is about."""
+        with self._lock:
+            change = Change()
+            number = mend(change)
+            self._core.commit(change)
+        self._make_durable()
+        return number
 
     def _settle_held(self, lease: Lease, wanted: Container[bytes]) -> int:
         """Settle those URLs of a job as stored that are wanted, as if it had been reported."""

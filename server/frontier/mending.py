@@ -8,7 +8,7 @@ from common.wire import Outcome
 from server.frontier.change import Change
 from server.frontier.core import Core
 from server.frontier.hosts import Host
-from server.frontier.records import FailedRecord, State, UrlState, pack_entry, waiting_key
+from server.frontier.records import FailedRecord, State, UrlState, key_of_identity, pack_entry, waiting_key
 from server.frontier.store import Table
 
 
@@ -65,6 +65,24 @@ def forget(core: Core, change: Change, keys: Iterable[bytes]) -> int:
         host.known -= 1
         change.counts.update(done=-1, known=-1, stored=-1 if state.outcome is Outcome.STORED else 0)
         change.delete(Table.URLS, key)
+        number += 1
+    return number
+
+
+def crawl_again(core: Core, change: Change, pages: Iterable[tuple[bytes, str]]) -> int:
+    """Queue done URLs (key, address) whose page is gone; returns how many there were."""
+    number = 0
+    for key, url in dict(pages).items():
+        packed = core.store.get(Table.URLS, key)
+        state = UrlState.unpacked(packed) if packed else None
+        if state is None or state.state is not State.DONE:
+            continue
+        host = change.touch(core.hosts.by_id(state.place.host))
+        host.done -= 1
+        host.queued += 1
+        change.counts.update(done=-1, queued=1, stored=-1 if state.outcome is Outcome.STORED else 0)
+        own_key = b"" if key_of_identity(url) == key else key
+        change.append(host, key, pack_entry(url, 0, 0, 0, own_key))
         number += 1
     return number
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from common.bundle import BundleWriter, manifest_path
 from common.clock import SystemClock
 from common.config import Settings
 from common.errors import PavoukError
-from common.page import PageText, links_in, page_xml
+from common.page import PageMeta, PageText, links_in, page_xml
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.admin import findings as kinds
 from server.admin.audit import Examination, examine
@@ -62,6 +62,17 @@ class Crawl:
     def catalogue(self, call: Callable[[Catalogue], Any]) -> None:
         with Catalogue.open(self.pages) as catalogue:
             call(catalogue)
+
+    def store_bundle(self, domain: str, meta: PageMeta, text: PageText) -> Path:
+        """A bundle with one page, catalogued."""
+        folder = self.pages / domain
+        folder.mkdir()
+        writer = BundleWriter(domain, "4", folder)
+        writer.add(meta, "data.html", b"body", page_xml(meta, text))
+        path = writer.write(folder, 1_700_000_000, "tar.bz2")
+        writer.close()
+        self.catalogue(lambda catalogue: catalogue.reconcile())
+        return path
 
     def frontier(self) -> Frontier:
         """For some calls. Closed with the store."""
@@ -145,6 +156,28 @@ def test_a_flipped_byte(crawl: Crawl, container: str) -> None:
         assert "manifest written" in assert_mended(crawl).kinds
 
 
+def test_a_lost_page_is_asked_for_at_the_address_that_was_found(crawl: Crawl) -> None:
+    url = "http://i.example/index.html"
+    meta = replace(page_meta("http://i.example/", b"body", 1_700_000_000.0), original_url=url)
+    path = crawl.store_bundle("i.example", meta, PageText())
+    frontier = crawl.frontier()
+    frontier.add([FoundUrl(url, 0)])
+    crawl.repair()
+    path.unlink()
+    assert_mended(crawl)
+    known = crawl.frontier().explain("http://i.example/")
+    assert (known.state, known.requested) == ("queued", url)
+
+
+def test_a_page_that_is_in_another_bundle_too_is_not_lost(crawl: Crawl) -> None:
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "2", pages=1)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    crawl.bundles[0].unlink()
+    assert_mended(crawl)
+    states = [crawl.state(page_url(DOMAINS[0], number)) for number in range(PAGES)]
+    assert states == [State.DONE, State.QUEUED, State.QUEUED]
+
+
 def test_a_cut_bundle_is_seen_without_reading_it(crawl: Crawl) -> None:
     data = crawl.bundles[0].read_bytes()
     crawl.bundles[0].write_bytes(data[:-1])
@@ -216,14 +249,7 @@ def test_an_upload_that_was_not_reported(crawl: Crawl) -> None:
 
 def test_links_of_an_unreported_page_are_taken_in(crawl: Crawl) -> None:
     meta = page_meta("http://l.example/", b"body", 1_700_000_000.0)
-    folder = crawl.pages / "l.example"
-    folder.mkdir()
-    writer = BundleWriter("l.example", "4", folder)
-    links = [("http://l.example/one", "One"), ("http://l.example/two", "")]
-    writer.add(meta, "data.html", b"body", page_xml(meta, PageText(links)))
-    writer.write(folder, 1_700_000_000, "tar.bz2")
-    writer.close()
-    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    crawl.store_bundle("l.example", meta, PageText([("http://l.example/one", "One"), ("http://l.example/two", "")]))
     crawl.frontier().add([FoundUrl("http://l.example/", 3)])
     assert_mended(crawl)
     assert crawl.state("http://l.example/one") is State.QUEUED

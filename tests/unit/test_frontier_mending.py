@@ -73,6 +73,19 @@ def test_forgotten_urls_can_be_found_again(frontiers: Make) -> None:
     assert case.add("http://a/1") == 1
 
 
+def test_done_urls_are_crawled_again(frontiers: Make) -> None:
+    case = frontiers(delay_seconds=0.0)
+    case.add("http://a/index.html", "http://a/2")
+    case.finish("w", case.lease("w"))
+    again = [(key_of("http://a/"), "http://a/index.html"), (key_of("http://never/"), "http://never/")]
+    assert case.frontier.crawl_again(again) == 1
+    assert case.frontier.crawl_again(again) == 0
+    assert case.audit().stored == 1
+    leased = case.lease("w")
+    assert urls_of(leased) == ["http://a/index.html"]
+    assert case.finish("w", leased).accepted == 1
+
+
 @pytest.mark.parametrize("counter", ["known", "queued", "waiting", "leased", "done", "failed", "excluded"])
 def test_counters_are_counted_again(frontiers: Make, counter: str) -> None:
     case = frontiers(delay_seconds=0.0)
