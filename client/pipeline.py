@@ -285,6 +285,8 @@ class Pipeline:
         if isinstance(result, Turn):
             self._schedule.again(ticket, requested=result is Turn.AGAIN)
             return
+        if result.address:
+            self._schedule.locate(host, result.address)
         delay = -1.0 if crawl_delay is None else crawl_delay
         fact = HostFact(host, result.address, delay, result.retry_after_seconds, result.seconds)
         if result.retry_after_seconds:

@@ -8,7 +8,7 @@ it also holds where the host stands, whatever the network does to the moments in
 
 import heapq
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
@@ -36,9 +36,10 @@ class _Lane:
     slot: str
     shares: dict[str, HostShare] = field(default_factory=dict)  # by host
     waiting: deque[Ticket] = field(default_factory=deque)
-    under_way: int = 0
+    under_way: Counter[str] = field(default_factory=Counter)  # requests by host
     due: float = 0.0  # ticks
     failures: dict[str, int] = field(default_factory=dict)  # by host: in a row, of the host rather than of a page
+    asked: dict[str, float] = field(default_factory=dict)  # by host: the delay that it asked for itself
     order: int = 0  # the valid entry in the heap
     delay_seconds: float = 0.0
     connections: int = 1
@@ -46,12 +47,35 @@ class _Lane:
     def set_share(self, share: HostShare) -> None:
         """What holds for one host holds for all that share its slot: the longest delay, the fewest connections."""
         self.shares[share.host] = share
-        self.delay_seconds = max(known.delay_seconds for known in self.shares.values())
-        self.connections = min(known.connections for known in self.shares.values())
+        self._agree()
+
+    def set_asked(self, host: str, delay_seconds: float) -> None:
+        self.asked[host] = max(self.asked.get(host, 0.0), delay_seconds)
+        self._agree()
+
+    def _agree(self) -> None:
+        delays = [share.delay_seconds for share in self.shares.values()]
+        self.delay_seconds = max([*delays, *self.asked.values()], default=0.0)
+        self.connections = min([share.connections for share in self.shares.values()], default=1)
+
+    def give(self, host: str, other: "_Lane") -> None:
+        """All that concerns one host goes to another lane."""
+        other.waiting += [ticket for ticket in self.waiting if _concerns(ticket, host, None)]
+        self.waiting = deque(ticket for ticket in self.waiting if not _concerns(ticket, host, None))
+        other.under_way[host] = self.under_way.pop(host, 0)
+        other.due = max(other.due, self.due)
+        if host in self.failures:
+            other.failures[host] = self.failures.pop(host)
+        if host in self.asked:
+            other.asked[host] = self.asked.pop(host)
+        if host in self.shares:
+            other.shares[host] = self.shares.pop(host)
+        self._agree()
+        other._agree()
 
     @property
     def is_open(self) -> bool:
-        return bool(self.waiting) and self.under_way < self.connections
+        return bool(self.waiting) and self.under_way.total() < self.connections
 
 
 class Schedule:
@@ -61,7 +85,7 @@ class Schedule:
         self._clock = clock
         self._changed = threading.Condition()  # guards everything below
         self._lanes: dict[str, _Lane] = {}  # by slot
-        self._by_host: dict[str, _Lane] = {}  # a host stays in its lane as long as that has anything to do
+        self._by_host: dict[str, _Lane] = {}  # until its lane has nothing to do any more
         self._heap: list[tuple[float, int, _Lane]] = []
         self._order = count(1)
         self._closed = False
@@ -94,7 +118,7 @@ class Schedule:
         with self._changed:
             lane = self._lane_of(ticket)
             lane.waiting.appendleft(ticket)
-            self._end(lane, requested)
+            self._end(lane, ticket, requested)
             if not requested:
                 lane.due = max(lane.due, self._clock.ticks() + PENDING_SECONDS)
                 self._push(lane)
@@ -105,16 +129,22 @@ class Schedule:
             lane, host = self._lane_of(ticket), host_of(ticket.visit.task.url)
             if requested:
                 lane.failures[host] = lane.failures.get(host, 0) + 1 if host_failed else 0
-            self._end(lane, requested)
+            self._end(lane, ticket, requested)
             return lane.failures.get(host, 0)
 
     def hold(self, host: str, seconds: float, delay_seconds: float = 0.0) -> None:
         """Ask the host nothing for so many seconds, and keep at least this delay from now on."""
         with self._changed:
             if lane := self._by_host.get(host):
-                lane.delay_seconds = max(lane.delay_seconds, delay_seconds)
+                lane.set_asked(host, delay_seconds)
                 lane.due = max(lane.due, self._clock.ticks() + seconds)
                 self._push(lane)
+
+    def locate(self, host: str, address: str) -> None:
+        """The host has answered at this IP address: from now on it shares the delay with all others there."""
+        with self._changed:
+            if host in self._by_host:
+                self._move(host, address)
 
     def withdraw(self, host: str | None = None, job: str | None = None) -> list[Ticket]:
         """Take out what waits: of a host, of a job, or all."""
@@ -137,7 +167,7 @@ class Schedule:
         """How many threads the lanes could keep busy."""
         with self._changed:
             lanes = self._lanes.values()
-            return sum(min(lane.connections, len(lane.waiting) + lane.under_way) for lane in lanes)
+            return sum(min(lane.connections, len(lane.waiting) + lane.under_way.total()) for lane in lanes)
 
     def close(self) -> None:
         """Wake everybody who waits; nothing is handed out any more."""
@@ -153,10 +183,22 @@ class Schedule:
         return lane
 
     def _lane_for(self, share: HostShare) -> _Lane:
+        slot = share.slot or share.host
         if share.host not in self._by_host:
-            slot = share.slot or share.host
             self._by_host[share.host] = self._lanes.setdefault(slot, _Lane(slot))
+        elif slot != share.host:  # else the server does not know yet what we may know
+            self._move(share.host, slot)
         return self._by_host[share.host]
+
+    def _move(self, host: str, slot: str) -> None:
+        old = self._by_host[host]
+        if old.slot == slot:
+            return
+        new = self._by_host[host] = self._lanes.setdefault(slot, _Lane(slot))
+        old.give(host, new)
+        self._push(old)
+        self._push(new)
+        self._forget_if_empty(old)
 
     def _push(self, lane: _Lane) -> None:
         if lane.is_open:
@@ -177,14 +219,17 @@ class Schedule:
 
     def _begin(self, lane: _Lane) -> Ticket:
         ticket = lane.waiting.popleft()
-        lane.under_way += 1
+        lane.under_way[host_of(ticket.visit.task.url)] += 1
         if lane.connections > 1:
             lane.due = self._clock.ticks() + lane.delay_seconds
         self._push(lane)
         return ticket
 
-    def _end(self, lane: _Lane, requested: bool) -> None:
-        lane.under_way -= 1
+    def _end(self, lane: _Lane, ticket: Ticket, requested: bool) -> None:
+        host = host_of(ticket.visit.task.url)
+        lane.under_way[host] -= 1
+        if not lane.under_way[host]:
+            del lane.under_way[host]
         if requested and lane.connections == 1:
             lane.due = max(lane.due, self._clock.ticks() + lane.delay_seconds)
         self._push(lane)
@@ -192,7 +237,7 @@ class Schedule:
 
     def _forget_if_empty(self, lane: _Lane) -> None:
         # Kept until its delay is over: the host may come back with the next job.
-        if not lane.waiting and not lane.under_way and lane.due <= self._clock.ticks():
+        if not lane.waiting and not lane.under_way.total() and lane.due <= self._clock.ticks():
             self._lanes.pop(lane.slot, None)
             for host in lane.shares:
                 self._by_host.pop(host, None)

@@ -234,6 +234,83 @@ def test_delay_holds_over_two_jobs(schedule: Schedule, clock: ManualClock) -> No
     assert _url(_take_now(schedule)) == A + "2"
 
 
+# --- hosts at one address
+
+
+def _at(url: str, slot: str, delay: float = 1.0) -> HostShare:
+    return HostShare(host_of(url), delay, slot=slot)
+
+
+def test_hosts_of_one_slot_share_the_longest_delay(schedule: Schedule, clock: ManualClock) -> None:
+    _add(schedule, [A + "1", B + "1"], _at(A, "10.0.0.1", 1.0), _at(B, "10.0.0.1", 3.0))
+    first = _took(schedule)
+    assert _take_now(schedule) is None
+    schedule.done(first, requested=True)
+    clock.advance(2.9)
+    assert _take_now(schedule) is None
+    clock.advance(0.2)
+    assert _url(_take_now(schedule)) == B + "1"
+
+
+@pytest.mark.parametrize("told_by", ["the server", "their answers"])
+def test_hosts_that_turn_out_to_share_an_address_share_the_delay(
+    schedule: Schedule, clock: ManualClock, told_by: str
+) -> None:
+    _add(schedule, [A + "1", A + "2", B + "1", B + "2"], _share(A), _share(B))
+    first, second = _took(schedule), _took(schedule)
+    if told_by == "the server":
+        _add(schedule, [], _at(A, "10.0.0.1"), _at(B, "10.0.0.1"), job="2")
+    else:
+        schedule.locate(host_of(A), "10.0.0.1")
+        schedule.locate(host_of(B), "10.0.0.1")
+    schedule.done(first, requested=True)
+    clock.advance(1.1)
+    assert _take_now(schedule) is None, "the request to the other host is still under way"
+    schedule.done(second, requested=True)
+    clock.advance(1.1)
+    third = _took(schedule)
+    clock.advance(9.0)
+    assert _take_now(schedule) is None
+    schedule.done(third, requested=True)
+    clock.advance(1.1)
+    assert {_url(third), _url(_take_now(schedule))} == {A + "2", B + "2"}
+
+
+def test_a_server_that_does_not_know_the_address_yet_does_not_part_hosts(schedule: Schedule) -> None:
+    _add(schedule, [A + "1", B + "1"], _share(A), _share(B))
+    schedule.locate(host_of(A), "10.0.0.1")
+    schedule.locate(host_of(B), "10.0.0.1")
+    schedule.locate("nobody.test", "10.0.0.1")
+    _add(schedule, [A + "2", B + "2"], _at(A, host_of(A)), _at(B, host_of(B)), job="2")
+    _took(schedule)
+    assert _take_now(schedule) is None
+
+
+def test_a_host_that_moves_takes_its_own_delay_along_and_nothing_of_others(
+    schedule: Schedule, clock: ManualClock
+) -> None:
+    _add(schedule, [A + "1", A + "2", B + "1"], _at(A, "10.0.0.1"), _at(B, "10.0.0.1"))
+    first = _took(schedule)
+    schedule.hold(host_of(A), 0.0, delay_seconds=30.0)
+    schedule.locate(host_of(A), "10.0.0.2")
+    assert _url(_take_now(schedule)) == B + "1", "it is alone there now"
+    schedule.done(first, requested=True)
+    clock.advance(29.0)
+    assert _take_now(schedule) is None
+    clock.advance(1.1)
+    assert _url(_take_now(schedule)) == A + "2"
+
+
+def test_what_a_host_asked_for_outlives_a_new_job(schedule: Schedule, clock: ManualClock) -> None:
+    _add(schedule, [A + "1", A + "2"], _share(A, 1.0))
+    first = _took(schedule)
+    schedule.hold(host_of(A), 0.0, delay_seconds=30.0)
+    _add(schedule, [A + "3"], _share(A, 1.0), job="2")
+    schedule.done(first, requested=True)
+    clock.advance(29.0)
+    assert _take_now(schedule) is None
+
+
 @pytest.mark.parametrize("connections", [1, 3])
 def test_many_threads_never_ask_a_host_too_often(connections: int) -> None:
     delay, hosts, each = 0.01, 5, 12
