@@ -4,7 +4,7 @@ catalogue, the bundles against the catalogue. Looks at what it is given; `repair
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,9 +60,9 @@ def examine(store: Store, pages: Path, *, quick: bool, since: float | None = Non
         _expect_no_pages(pages, result.found)
         return result
     with catalogue:
-        merge = Merge(catalogue, pages, result.found, since, arriving_keys(catalogue, pages))
-        _take_tables(audit(store, merge.on_state), result.found)
-        merge.finish()
+        with closing(Merge(catalogue, pages, result.found, since, arriving_keys(catalogue, pages))) as merge:
+            _take_tables(audit(store, merge.on_state), result.found)
+            merge.finish()
         check_bundles(
             catalogue, pages, result.found, quick=quick, is_running=since is not None,
             on_trouble=result.troubles.append,

@@ -2,7 +2,7 @@
 without holding either in memory."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from common.bundle import parse_bundle_name
@@ -17,7 +17,7 @@ _HAVE_PAGE = (Outcome.STORED, Outcome.UNCHANGED)
 
 
 class Merge:
-    """Is told of each URL of the frontier in order (`on_state`), then `finish`. For one walk, by one thread.
+    """Is told of each URL of the frontier in order (`on_state`), then `finish`; `close` in any case.
 
     `since` is when the copy of a running crawl's frontier was made, None for a crawl that stands still.
     `on_missing` is told of each done URL without a page, by its key.
@@ -33,7 +33,7 @@ class Merge:
         self._since = since
         self._arriving = arriving
         self._on_missing = on_missing
-        self._stored: Iterator[tuple[bytes, int]] = catalogue.digests()
+        self._stored = catalogue.digests()
         self._next = next(self._stored, None)
 
     def on_state(self, key: bytes, state: UrlState) -> None:
@@ -50,6 +50,10 @@ class Merge:
         """The frontier has no more URLs."""
         while self._next is not None:
             self._take_unknown(*self._next)
+
+    def close(self) -> None:
+        """Let go of the catalogue, which can be closed then."""
+        self._stored.close()
 
     def _advance(self, copies: int) -> None:
         self._found.counts["URLs with a page"] += 1

@@ -1,6 +1,7 @@
 """Mends what an audit has found, while urlServer is stopped. Says what it did; can be interrupted and run again."""
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -143,14 +144,14 @@ class _Repair:
     def _settle_missing(self) -> None:
         """Done URLs without a page, of which nobody knows the address any more."""
         missing: list[bytes] = []
-        merge = Merge(self._catalogue, self._pages, Findings(), None, set(), missing.append)
         scanned = self._store.scan(Table.URLS)
         forgotten = 0
-        while rows := list(islice(scanned, _BATCH)):
-            for key, value in rows:
-                merge.on_state(key, UrlState.unpacked(value))
-            forgotten += self._frontier.forget(missing) if missing else 0
-            missing.clear()
+        with closing(Merge(self._catalogue, self._pages, Findings(), None, set(), missing.append)) as merge:
+            while rows := list(islice(scanned, _BATCH)):
+                for key, value in rows:
+                    merge.on_state(key, UrlState.unpacked(value))
+                forgotten += self._frontier.forget(missing) if missing else 0
+                missing.clear()
         if forgotten:
             self._done.add(
                 "forgotten",

@@ -1,7 +1,7 @@
 """The catalogue as an object with few verbs. It never changes a bundle, and trusts no manifest unchecked."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,7 +134,7 @@ class Catalogue:
             rows = self._database.execute(f"{_BUNDLES} WHERE domain = ? ORDER BY name", (domain,))
             return [StoredBundle(*row) for row in rows]
 
-    def digests(self) -> Iterator[tuple[bytes, int]]:
+    def digests(self) -> Generator[tuple[bytes, int], None, None]:
         """Every URL that has a page, in the order of the digests, and how many it has. Needs no memory to speak of."""
         with db.mapped():
             yield from self._database.execute(_DIGESTS)

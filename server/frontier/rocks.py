@@ -75,10 +75,22 @@ class RocksStore:
     def scan(self, table: Table, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         with _translated("read"):
             rows: Iterator[Any] = iter(self._tables[table].items(from_key=start))
+        last = start
         for key, value in rows:
             if end is not None and key >= end:
                 return
+            last = key
             yield key, value
+        self._check_end(table, last)
+
+    def _check_end(self, table: Table, last: bytes) -> None:
+        """rocksdict's iterators end without a word where a block is damaged: look whether there is really no more."""
+        with _translated("read"):
+            rows = self._tables[table].iter()
+            rows.seek(last)
+            if rows.valid():
+                rows.next()
+            rows.status()
 
     def write(self, writes: Sequence[Write]) -> None:
         if self._is_broken:
