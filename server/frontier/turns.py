@@ -17,6 +17,7 @@ from itertools import count
 from typing import NamedTuple
 
 _LOYAL_SECONDS = 2.0  # so long a host waits for its last client before it goes to another one
+_ENOUGH_URLS = 50  # of a host without a delay, while others have nothing to do
 _HUNGRY_SECONDS = 30.0  # a client that has not asked for so long is not waiting any more
 
 
@@ -120,7 +121,7 @@ class Turns:
             offer = self._offers[host]
             if offer.ready_at > now:
                 early.append(item)
-            elif not self._is_free(offer, client):  # back in line when the slot is free
+            elif not self._is_free(host, client):  # back in line when the slot is free
                 self._parked[offer.slot].append(host)
             elif self._is_due(offer, client, now):
                 picked.append(host)
@@ -132,15 +133,23 @@ class Turns:
 
     def _is_ready(self, host: int, client: str, now: float) -> bool:
         offer = self._offers.get(host)
-        if offer is None or offer.ready_at > now or not self._is_free(offer, client):
+        if offer is None or offer.ready_at > now or not self._is_free(host, client):
             return False
         return self._is_due(offer, client, now)
 
-    def _is_free(self, offer: Offer, client: str) -> bool:
+    def _is_free(self, host: int, client: str) -> bool:
+        offer = self._offers[host]
+        if offer.is_shareable and self._limit > 1 and self._hungry.keys() - {client} and self._has_enough(host, client):
+            return False
         others = self._used_by_others(offer.slot, client)
         if not others:
             return True
         return offer.is_shareable and (others < self._limit or client in self._grants[offer.slot])
+
+    def _has_enough(self, host: int, client: str) -> bool:
+        """Of a host that could be shared; what it gets beyond that, others could be working on."""
+        held = self._held.get(client, {}).get(host)
+        return held is not None and held.total() >= _ENOUGH_URLS
 
     def _is_due(self, offer: Offer, client: str, now: float) -> bool:
         """Who has the slot keeps its delay himself."""

@@ -25,7 +25,7 @@ class Cluster:
         self.host = folder / "host"
         self._folder = folder
         self._stack = stack
-        self._start_urls = start_urls
+        self.start_urls = start_urls
         self._options = options
         self.processes = 1  # of a client
         self._ports = {"ftp": free_port(), "url": free_port()}
@@ -50,7 +50,7 @@ class Cluster:
         elif name == "url":
             program = self._run(
                 "server.urlserver.main", "listens on", "--dir", self.host, "--server-port", self._ports["url"],
-                "--ftp-port", self._ports["ftp"], *_QUICK, *self._options, *self._start_urls,
+                "--ftp-port", self._ports["ftp"], *_QUICK, *self._options, *self.start_urls,
             )  # fmt: skip
         else:
             program = self._run(
