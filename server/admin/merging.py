@@ -70,7 +70,7 @@ class Merge:
         self._advance(copies)
 
     def _take_known(self, digest: bytes, copies: int, state: UrlState) -> None:
-        if state.state in _OPEN:
+        if state.state in _OPEN or state.is_outside:
             self._take_open(digest, state)
         elif state.state is not State.DONE or state.outcome not in _HAVE_PAGE:
             reason = state.rule or state.outcome.value

@@ -4,14 +4,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from common.urls import host_of, identity, is_plain_address, resolve
-from common.wire import FoundUrl, Outcome
+from common.wire import FoundUrl
 from server.frontier.change import Change
 from server.frontier.core import Core
 from server.frontier.hosts import Host
 from server.frontier.records import State, UrlState, key_of_identity, pack_entry
 from server.frontier.store import Table
-
-_OUTCOME_RULES = frozenset(outcome.value for outcome in Outcome)  # exclusions that a page or robots.txt decided
 
 
 class Candidate(NamedTuple):
@@ -97,7 +95,7 @@ def open_private(core: Core, change: Change, starts: Candidates) -> None:
 def _is_reprieved(core: Core, state: bytes, item: Candidate, start: bool) -> bool:
     """A shorter way to a URL beyond max_depth, say. What robots.txt or the type of a page excluded stays so."""
     known = UrlState.unpacked(state)
-    if known.rule in _OUTCOME_RULES:
+    if not known.is_outside:
         return False
     name = host_of(item.url)
     host = core.hosts.find(name)

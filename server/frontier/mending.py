@@ -13,7 +13,7 @@ from server.frontier.store import Table
 
 
 def mark_stored(core: Core, change: Change, pages: Iterable[tuple[bytes, str]]) -> int:
-    """Settle URLs (key, address) as stored that are queued or unknown, not those that are leased; returns how many."""
+    """Settle URLs (key, address) as stored that are queued, outside or unknown, not leased ones; returns how many."""
     return sum(_mark(core, change, key, url) for key, url in dict(pages).items())
 
 
@@ -25,15 +25,26 @@ def _mark(core: Core, change: Change, key: bytes, url: str) -> bool:
         change.counts["known"] += 1
     else:
         state = UrlState.unpacked(packed)
-        where = _entry_of(core, state)
-        if where is None:
-            return False
-        change.delete(*where)
         host = change.touch(core.hosts.by_id(state.place.host))
-        host.queued -= 1
-        host.waiting -= state.state is State.WAITING
-        change.counts["queued"] -= 1
+        if not _taken_out(core, change, host, state):
+            return False
     change.finish(host, key, Outcome.STORED, core.clock.now())
+    return True
+
+
+def _taken_out(core: Core, change: Change, host: Host, state: UrlState) -> bool:
+    """Take a URL out of its state, if nobody has asked for it yet as far as is known."""
+    if state.is_outside:
+        host.excluded -= 1
+        change.counts["excluded"] -= 1
+        return True
+    where = _entry_of(core, state)
+    if where is None:
+        return False
+    change.delete(*where)
+    host.queued -= 1
+    host.waiting -= state.state is State.WAITING
+    change.counts["queued"] -= 1
     return True
 
 

@@ -25,6 +25,7 @@ _EXCLUDED = Struct(">BI")
 _TASK = Struct(">HIQ")
 _JOB_NUMBER = Struct(">Q")
 _OUTCOMES = tuple(Outcome)  # stored by position: new outcomes come at the end of the enumeration
+_OUTCOME_RULES = frozenset(outcome.value for outcome in _OUTCOMES)
 _POSITIONS = {outcome: position for position, outcome in enumerate(_OUTCOMES)}
 
 
@@ -118,6 +119,11 @@ class UrlState:
     outcome: Outcome = Outcome.STORED  # DONE, FAILED
     time: int = 0  # DONE, FAILED: seconds since 1970
     rule: str = ""  # EXCLUDED
+
+    @property
+    def is_outside(self) -> bool:
+        """Excluded by scope or limits, so without having been asked for; not by robots.txt or its type."""
+        return self.state is State.EXCLUDED and self.rule not in _OUTCOME_RULES
 
     def packed(self) -> bytes:
         if self.state is State.QUEUED:

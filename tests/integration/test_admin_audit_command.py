@@ -149,3 +149,15 @@ def test_repair_wants_the_server_stopped(finished: Path) -> None:
         answer = run_admin(finished, "audit", "--repair")
     assert answer.returncode == 2
     assert "stop it first" in answer.stderr
+
+
+def test_a_lost_frontier_is_had_again_from_the_pages(finished: Path) -> None:
+    before = ask_admin(finished, "audit", "--quick")["counts"]
+    (finished / ".mem" / "frontier").rename(finished / ".mem" / "lost")
+    with serving(finished, "--scope", "host"):
+        pass
+    answer = ask_admin(finished, "audit", "--repair")
+    assert answer["differences"]["kinds"] == {"page unknown": before["URLs with a page"]}
+    after = ask_admin(finished, "audit")["counts"]
+    assert (after["stored"], after["URLs with a page"]) == (before["stored"], before["URLs with a page"])
+    assert after["known"] > after["done"], "their links are known, too"

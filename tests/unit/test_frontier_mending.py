@@ -13,6 +13,7 @@ from server.frontier.records import KEY_LENGTH, State
 from server.frontier.recount import recount
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Table
+from server.policy.scope import Policy
 from tests.frontier import Case, Make, urls_of
 
 
@@ -58,6 +59,14 @@ def test_what_has_ended_stays(frontiers: Make, outcome: Outcome) -> None:
     case.finish("w", case.lease("w"), outcome)
     assert mark(case, "http://a/1") == 0
     assert case.frontier.totals().stored == 0
+
+
+def test_what_was_outside_is_settled(frontiers: Make) -> None:
+    case = frontiers(Policy("host", frozenset({"a"})))
+    case.add("http://b/1", "http://b/2")
+    assert mark(case, "http://b/1") == 1
+    totals = case.audit()
+    assert (totals.known, totals.done, totals.excluded) == (2, 1, 1)
 
 
 def test_forgotten_urls_can_be_found_again(frontiers: Make) -> None:
