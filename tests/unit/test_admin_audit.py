@@ -24,7 +24,7 @@ from server.frontier.frontier import Frontier
 from server.frontier.hosts import Host
 from server.frontier.records import State
 from server.frontier.rocks import RocksStore
-from server.frontier.store import Table
+from server.frontier.store import StoreError, Table
 from server.opening import open_frontier, open_store, reopened
 from tests.bundles import make_bundle, page_meta, page_url
 
@@ -289,6 +289,55 @@ def test_repair_does_not_forget_everything_when_it_looks_in_the_wrong_place(craw
     with pytest.raises(PavoukError, match="set directory"):
         crawl.repair()
     assert crawl.state(page_url(DOMAINS[0], 0)) is State.DONE
+
+
+class Failing:
+    """A store whose n-th write fails; the rest is that of the other store."""
+
+    def __init__(self, store: RocksStore, number: int) -> None:
+        self._store = store
+        self.left = number
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, writes: Any) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise StoreError("the disk is full")
+        self._store.write(writes)
+
+
+@pytest.mark.faults
+def test_a_repair_that_breaks_off_can_be_repeated(tmp_path: Path) -> None:
+    number = 0
+    while True:
+        number += 1
+        crawl = Crawl(tmp_path / str(number))
+        harm_all(crawl)
+        failing = Failing(crawl.store, number)
+        try:
+            repair(failing, crawl.settings, crawl.examine(), quick=False)
+        except StoreError:
+            assert_mended(crawl)
+        states = [crawl.state(page_url(DOMAINS[0], page)) for page in range(PAGES)]
+        assert states == [State.QUEUED] * PAGES, f"lost when write {number} failed"
+        assert crawl.state("http://l.example/") is State.DONE
+        assert crawl.state("http://l.example/one") is State.QUEUED
+        crawl.store.close()
+        if failing.left > 0:
+            break
+    assert number > 4, "there were writes to fail"
+
+
+def harm_all(crawl: Crawl) -> None:
+    """A bundle is gone, a page is not reported, a counter is wrong."""
+    meta = page_meta("http://l.example/", b"body", 1_700_000_000.0)
+    crawl.store_bundle("l.example", meta, PageText([("http://l.example/one", "One")]))
+    crawl.frontier().add([FoundUrl("http://l.example/", 3)])
+    crawl.bundles[0].unlink()
+    totals = unpack_totals(crawl.store.get(Table.META, TOTALS_KEY) or b"")
+    crawl.store.write([(Table.META, TOTALS_KEY, pack_totals(replace(totals, known=1000)))])
 
 
 def test_lists_are_bounded() -> None:
