@@ -97,7 +97,7 @@ class Leasing:
         change, picked, tasks = Change(), list[int](), dict[str, Task]()
         try:
             while (left := budget - len(tasks)) > 0:  # hosts with few URLs do not fill a job at once
-                numbers = core.turns.pick(client, now, min(-(-left // _FEW_URLS), share - len(picked)))
+                numbers = core.turns.pick(client, now, min(-(-left // _FEW_URLS), share - len(picked)), bool(picked))
                 if not numbers:
                     break
                 picked += numbers

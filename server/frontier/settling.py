@@ -122,12 +122,12 @@ class Settling:
         elif CONSEQUENCES[result.outcome].state is State.EXCLUDED:
             done.change.exclude(host, entry.key, result.outcome.value)
         else:
-            self._fail(done, host, entry, result.outcome, result.detail)
+            self._fail(done, host, entry._replace(tries=entry.tries + 1), result.outcome, result.detail)
 
     def _fail(self, done: Settlement, host: Host, entry: Entry, outcome: Outcome, detail: str) -> None:
         now = self._core.clock.now()
         record = FailedRecord(
-            entry.url, outcome, detail[:_MAX_DETAIL_LENGTH], entry.tries + 1, now, host.id, entry.depth, entry.hops
+            entry.url, outcome, detail[:_MAX_DETAIL_LENGTH], entry.tries, now, host.id, entry.depth, entry.hops
         )
         done.change.fail(host, entry.key, record)
         done.failed.append(record)

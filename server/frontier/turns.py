@@ -95,8 +95,10 @@ class Turns:
 
     # --- picking -----------------------------------------------------------------------------------------------
 
-    def pick(self, client: str, now: float, limit: int) -> list[int]:
-        """Hosts for this client, its own first. They leave the line; the caller offers them again if need be."""
+    def pick(self, client: str, now: float, limit: int, has_some: bool = False) -> list[int]:
+        """Hosts for this client, its own first. They leave the line; the caller offers them again if need be.
+
+        `has_some`: it has got some already, so hosts that wait for their last client are left to that one."""
         held = self._held.get(client, {})
         picked = [host for host in held if self._is_ready(host, client, now)][:limit]
         for host in picked:
@@ -107,7 +109,7 @@ class Turns:
             if not self._lines[client]:
                 del self._lines[client]
         self._pick_from(self._line, now, client, now, limit, picked)
-        if not picked:  # better than nothing: a host that waits for its last client
+        if not picked and not has_some:  # better than nothing: a host that waits for its last client
             self._pick_from(self._line, now + _LOYAL_SECONDS, client, now, limit, picked)
         return picked
 
