@@ -27,6 +27,7 @@ _SHOWN = 100  # jobs and hosts in one answer; their number is always told
 _DEFAULT_LIMIT = 100
 _RETRY_BATCH = 5_000  # URLs in one change
 _OLD_COPY_SECONDS = 86_400.0  # what an audit that was killed has left
+_MAX_COPIES = 4  # each keeps files on disk that the frontier itself needs no more
 _MAX_DELAY_SECONDS = 86_400.0
 
 
@@ -171,6 +172,8 @@ class Operator:
         for old in memory.glob(f"{COPY_PREFIX}*"):
             if old.stat().st_mtime < now - _OLD_COPY_SECONDS:
                 shutil.rmtree(old, ignore_errors=True)
+        if len(list(memory.glob(f"{COPY_PREFIX}*"))) >= _MAX_COPIES:
+            raise OperatorError(f"{_MAX_COPIES} audits run already; if not, delete {memory / COPY_PREFIX}*")
         folder = memory / f"{COPY_PREFIX}{time.time_ns()}"
         self._frontier.copy_to(folder)
         return {"folder": folder.name, "time": now}

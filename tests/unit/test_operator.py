@@ -1,6 +1,7 @@
 """The operator's verbs on a frontier in this process, and how their answers look."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +228,15 @@ def test_a_request_that_makes_no_sense_changes_nothing(frontiers: Make, tmp_path
     with pytest.raises(OperatorError):
         operator.run("block", {"hosts": ["good.example", "no host"]})
     assert ask(operator, "status")["blocked"]["number"] == 0
+
+
+def test_copies_for_audits_are_bounded(frontiers: Make, tmp_path: Path) -> None:
+    operator = operator_of(frontiers(), tmp_path)
+    for number in range(4):
+        (tmp_path / ".mem" / f"audit-copy-{number}").mkdir()
+    with pytest.raises(OperatorError, match="4 audits"):
+        operator.run("copy", {})
+    for number in range(4):  # what a killed audit left long ago goes away by itself
+        os.utime(tmp_path / ".mem" / f"audit-copy-{number}", (0, 0))
+    folder = ask(operator, "copy")["folder"]
+    assert [path.name for path in (tmp_path / ".mem").iterdir()] in ([folder], [])
