@@ -68,18 +68,18 @@ class Turns:
             if known.is_shareable != is_shareable:
                 self._offers[host] = known._replace(is_shareable=is_shareable)
             return
-        ready_at = max(not_before, now, self._slot_ready.get(slot, 0.0))
-        order = next(self._order)
-        self._offers[host] = Offer(ready_at, order, slot, is_shareable, client)
-        self._stand_in_line(host)
+        free_at = max(not_before, self._slot_ready.get(slot, 0.0))
+        self._offers[host] = Offer(max(free_at, now), next(self._order), slot, is_shareable, client)
+        self._stand_in_line(host, free_at)
 
     def withdraw(self, host: int) -> None:
         """The host has nothing to hand out now."""
         self._offers.pop(host, None)
 
-    def _stand_in_line(self, host: int) -> None:
+    def _stand_in_line(self, host: int, free_at: float) -> None:
+        """`free_at`: since when its last client can have it again."""
         ready_at, order, _, _, client = self._offers[host]
-        heapq.heappush(self._line, (ready_at + (_LOYAL_SECONDS if client else 0.0), order, host))
+        heapq.heappush(self._line, (max(ready_at, free_at + _LOYAL_SECONDS if client else 0.0), order, host))
         if client:
             heapq.heappush(self._lines[client], (ready_at, order, host))
 
@@ -230,7 +230,7 @@ class Turns:
     def _stand_again(self, host: int, ready_at: float) -> None:
         offer = self._offers[host]
         self._offers[host] = offer._replace(ready_at=max(offer.ready_at, ready_at), order=next(self._order))
-        self._stand_in_line(host)
+        self._stand_in_line(host, ready_at)
 
     def forget_slots(self, now: float) -> None:
         """Slots whose delay is over need not be remembered."""
