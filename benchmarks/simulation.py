@@ -107,6 +107,7 @@ class Simulation:
         self.last_request: dict[str, float] = {}  # host or address -> end of the last request
         self.done: Counter[str] = Counter()
         self.is_over = False
+        self.idle_at_99 = self.alive_at_99 = 0.0  # client seconds until 99 % of the pages were done
         self.violations = self.requests = self.refetched = 0
 
     def at(self, when: float, what: Callable[[], None]) -> None:
@@ -129,7 +130,15 @@ class Simulation:
     def tick(self) -> None:
         self.frontier.tick()
         self.is_over = self.frontier.is_finished()
+        if not self.alive_at_99 and self.frontier.totals().done >= 0.99 * self.web.total():
+            self.idle_at_99, self.alive_at_99 = self.idle_and_alive()
         self.at(self.clock.now() + 10.0, self.tick)
+
+    def idle_and_alive(self) -> tuple[float, float]:
+        """Client seconds so far: without anything to do, and in all."""
+        now = self.clock.now()
+        idle = sum(c.idle_seconds + (now - c.wanting if c.wanting >= 0 else 0.0) for c in self.clients)
+        return idle, sum(c.alive_seconds + (now - c.born if c.is_alive else 0.0) for c in self.clients)
 
     # --- a client's life ---------------------------------------------------------------------------------------
 
@@ -284,9 +293,7 @@ def main() -> int:
 
 def _results(simulation: Simulation, finished: float, seconds: float) -> dict[str, float]:
     totals, web = simulation.frontier.totals(), simulation.web
-    now = simulation.clock.now()
-    alive = sum(c.alive_seconds + (now - c.born if c.is_alive else 0.0) for c in simulation.clients)
-    idle = sum(c.idle_seconds + (now - c.wanting if c.wanting >= 0 else 0.0) for c in simulation.clients)
+    idle, alive = simulation.idle_and_alive()
     slowest = max(web.pages) * (FETCH_SECONDS + DELAY_SECONDS)
     work = web.total() * FETCH_SECONDS / (THREADS * len(simulation.clients))
     return {
@@ -302,6 +309,7 @@ def _results(simulation: Simulation, finished: float, seconds: float) -> dict[st
         "lower bound: all work on all threads, hours": work / 3600,
         "time to finish / lower bound": finished / max(slowest, work),
         "client time without anything to do, %": 100 * idle / alive,
+        "the same until 99 % of the pages were done, %": 100 * simulation.idle_at_99 / (simulation.alive_at_99 or alive),
         "real seconds": seconds,
     }
 

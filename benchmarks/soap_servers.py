@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import SystemClock
-from common.config import Settings
+from common.settings import Settings
 from common.wire import FoundUrl
 from server.frontier.frontier import Frontier, Rules
 from server.frontier.rocks import RocksStore

@@ -23,9 +23,10 @@ from client.uploader import Uploader
 from client.workers import Workers
 from common import VERSION, logs
 from common.clock import SystemClock
-from common.config import Settings, add_common_options, add_options, from_options
+from common.config import add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError
 from common.files import publish
+from common.settings import Settings
 from common.wire import JobSettings, Outcome
 
 STATE_FOLDER = ".client"

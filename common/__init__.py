@@ -1,10 +1,12 @@
 """What server and client agree on: URLs, configuration, wire values, bundles. No threads, no sockets.
 
-    urls    address and identity of a URL          config  every setting, typed, with its default
-    wire    values that cross the network          bundle  the file format of the harvest
-    names   URL to path and back                   page    data.xml of one page
-    clock   the time, replaceable in tests         logs    one log format for all programs
-    errors  the few exceptions we raise on purpose files   publish a file completely or not at all
+    urls      address and identity of a URL       settings  every setting, typed, with its default
+    names     URL to path and back                config    reads them from config.cfg and the command line
+    wire      values that cross the network       secrets   what follows from the token
+    bundle    the file format of the harvest      files     publish a file completely or not at all
+    page      data.xml of one page                lifeline  a child that ends with its parent
+    clock     the time, replaceable in tests      logs      one log format for all programs
+    errors    the exceptions we raise on purpose
 """
 
 from importlib.metadata import PackageNotFoundError, version

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from client.coordinator import Coordinator
 from common import VERSION
-from common.config import Settings, add_common_options, add_options, from_options
+from common.config import add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
+from common.settings import Settings
 from common.urls import typed
 from common.wire import Totals
 from onehost.parts import Part, PartFailed, free_port

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from common.clock import Clock
-from common.config import Settings
+from common.settings import Settings
 from server.frontier.frontier import START_URLS_KEY, Frontier, Rules
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store, Table

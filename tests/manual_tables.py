@@ -1,6 +1,6 @@
-"""The tables of manual/configuration.md, made from common/config.py: `python -m tests.manual_tables` prints them."""
+"""The tables of manual/configuration.md, made from common/settings.py: `python -m tests.manual_tables` prints them."""
 
-from common.config import SECTIONS, default_of, keys_of, written
+from common.settings import SECTIONS, default_of, keys_of, written
 
 
 def configuration_tables() -> str:

@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.config import Settings
 from common.errors import PavoukError
+from common.settings import Settings
 from server.admin import findings as kinds
 from server.admin.bundles import Trouble, arriving_keys, check_bundles
 from server.admin.findings import Findings

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from common.clock import SystemClock
-from common.config import Settings
 from common.errors import PavoukError, RemoteUnavailable
+from common.settings import Settings
 from server.admin.operator import Answer, Arguments, Operator
 from server.admin.remote import NotOurs, NotRunning, Place, Remote, configured_place, written_place
 from server.frontier.store import Store, StoreError

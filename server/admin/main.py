@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from common import VERSION, logs
-from common.config import Settings, add_common_options, from_options
+from common.config import add_common_options, from_options
 from common.errors import PavoukError
+from common.settings import Settings
 from common.wire import Outcome
 from server.admin import show
 from server.admin.audit import copied, examine

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from common.config import Settings
 from common.errors import PavoukError
 from common.page import iso_time
+from common.settings import Settings
 from common.urls import host_of, typed
 from common.wire import Outcome
 from server.catalogue import FILE_NAME, Catalogue, CatalogueError

@@ -8,8 +8,8 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from common.config import Settings
 from common.errors import PavoukError, RemoteRefused, RemoteUnavailable
+from common.settings import Settings
 from server.admin.operator import Answer, Arguments, OperatorError
 from server.opening import ADDRESS_NAME
 

@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 
 from common.bundle import manifest_bytes, manifest_path, read_pages
 from common.clock import SystemClock
-from common.config import Settings
 from common.errors import BundleError, PavoukError
 from common.files import publish, sync_directory
 from common.names import address_of
 from common.page import links_in
+from common.settings import Settings
 from common.urls import digest, identity, resolve
 from common.wire import FoundUrl
 from server.admin import findings as kinds

@@ -8,8 +8,9 @@ import threading
 from collections.abc import Sequence
 
 from common import VERSION, logs
-from common.config import Settings, add_common_options, add_options, from_options
+from common.config import add_common_options, add_options, from_options
 from common.errors import PavoukError
+from common.settings import Settings
 from server.catalogue import Catalogue, CatalogueWriter
 from server.ftpserver.accounts import check_exposure
 from server.ftpserver.folder import PagesFolder

@@ -12,8 +12,8 @@ from typing import Any
 
 from pyftpdlib.servers import ThreadedFTPServer
 
-from common.config import FtpServerSettings
 from common.errors import ConfigError
+from common.settings import FtpServerSettings
 from server.ftpserver.accounts import Account
 from server.ftpserver.inbox import Inbox
 from server.ftpserver.session import DataChannel, Session, offered

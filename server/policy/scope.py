@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from common.config import UrlServerSettings
+from common.settings import UrlServerSettings
 from common.urls import host_of, resolve
 
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from common import VERSION, logs
 from common.clock import SystemClock
-from common.config import Settings, add_common_options, add_options, from_options
+from common.config import add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError
 from common.files import publish
+from common.settings import Settings
 from common.wire import FoundUrl
 from server.admin.operator import Operator
 from server.frontier.frontier import Frontier, FrontierError

@@ -2,8 +2,8 @@
 
 import re
 
-from common.config import Settings
 from common.secrets import FTP_USER, ftp_password
+from common.settings import Settings
 from common.urls import typed
 from common.wire import Job, JobSettings, Outcome, Receipt, Report, Totals
 from server.frontier.frontier import Frontier

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from common.config import Settings
+from common.settings import Settings
 from common.wire import Outcome
 from server.catalogue import Catalogue
 from server.catalogue.stored import stored_manifest

@@ -10,9 +10,9 @@ import pytest
 
 from common.bundle import BundleWriter, manifest_path
 from common.clock import SystemClock
-from common.config import Settings
 from common.errors import PavoukError
 from common.page import PageMeta, PageText, links_in, page_xml
+from common.settings import Settings
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.admin import findings as kinds
 from server.admin.audit import Examination, examine

@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from common.config import (
-    SECTIONS,
-    Settings,
-    add_common_options,
-    add_options,
-    from_options,
-    keys_of,
-    load,
-    sample_file,
-)
+from common.config import add_common_options, add_options, from_options, load, sample_file
 from common.errors import ConfigError
+from common.settings import SECTIONS, Settings, keys_of
 from tests.processes import ROOT, running
 
 CLASSIC = """\

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from common.bundle import manifest_bytes, manifest_path, parse_manifest
-from common.config import FtpServerSettings
 from common.secrets import FTP_USER, ftp_password, same_secret
+from common.settings import FtpServerSettings
 from server.ftpserver.folder import PagesFolder
 from server.ftpserver.inbox import Inbox, Refused, SendAgain
 from server.ftpserver.quarantine import Quarantine

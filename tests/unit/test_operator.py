@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.config import FtpServerSettings, Settings
+from common.settings import FtpServerSettings, Settings
 from common.wire import HostFact, Outcome
 from server.admin import show
 from server.admin.operator import Operator, OperatorError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.config import UrlServerSettings
+from common.settings import UrlServerSettings
 from server.policy.scope import Policy, policy_of
 
 
