@@ -1,8 +1,9 @@
 """The store on RocksDB, the only module that knows it. A table is a column family; one log makes batches atomic."""
 
 import logging
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _CACHE_BYTES = 8 << 20  # of blocks; look-ups are at random, so a larger one wou
 _WRITE_BUFFERS_BYTES = 16 << 20  # of all tables together: memory must not grow with the crawl
 _WRITE_BUFFER_BYTES = 8 << 20
 _MAX_LOG_BYTES = 128 << 20  # of the write-ahead log: bounds the time that a restart takes
+_LEAST_ROOM_BYTES = 1 << 20  # with less on the disk there is no use in opening it again after a failed write
 _BLOOM_BITS = 10  # per key, in memory: one look-up in a hundred for an unknown key goes to the disk
 
 _log = logging.getLogger(__name__)
@@ -34,25 +36,24 @@ class RocksStore:
 
     def __init__(self, folder: Path, read_only: bool = False) -> None:
         self._folder = folder
-        self._read_only = read_only
+        self._is_broken = False  # a write has failed
         self._write_options = WriteOptions()
-        self._open()
+        self._open(read_only)
 
-    def _open(self) -> None:
-        self._is_broken = False
+    def _open(self, read_only: bool) -> None:
         cache = Cache(_CACHE_BYTES)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._db = self._opened(cache)
+            self._db = self._opened(cache, read_only)
         except Exception as error:  # rocksdict raises plain Exception for everything
             raise StoreError(_explained(self._folder, error)) from error
         self._tables = [self._db.get_column_family(_name(table)) for table in Table]
         self._handles = [self._db.get_column_family_handle(_name(table)) for table in Table]
 
-    def _opened(self, cache: Cache) -> Rdict:
+    def _opened(self, cache: Cache, read_only: bool) -> Rdict:
         folder, base = str(self._folder), _options(cache)
         existing = set(Rdict.list_cf(folder, base)) if (self._folder / "CURRENT").exists() else set()
-        access = AccessType.read_only(False) if self._read_only else AccessType.read_write()
+        access = AccessType.read_only(False) if read_only else AccessType.read_write()
         known = {_name(table): _options(cache, table) for table in Table if _name(table) in existing}
         db = Rdict(folder, base, known or None, access)
         for table in Table:
@@ -123,15 +124,24 @@ class RocksStore:
 
     def close(self) -> None:
         self._handles.clear()
-        for table in self._tables:
-            table.close()
-        self._db.close()
+        with ExitStack() as stack:  # all of them, also if one fails
+            for each in (self._db, *self._tables):
+                stack.callback(each.close)
+            self._tables = []
 
     def _mend(self) -> None:
         """After a failed write RocksDB takes no more until it is opened anew; the disk may have room again."""
+        if shutil.disk_usage(self._folder).free < _LEAST_ROOM_BYTES:
+            raise StoreError("the frontier cannot be written: the disk is full")
         _log.warning("opening the frontier again after a failed write")
-        self.close()
-        self._open()
+        with suppress(Exception):  # it tells of the failed write once more, and is closed all the same
+            self.close()
+        try:
+            self._open(read_only=False)
+        except StoreError:
+            self._open(read_only=True)  # what is known can still be asked for
+            raise
+        self._is_broken = False
 
 
 @contextmanager

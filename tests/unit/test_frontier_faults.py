@@ -125,12 +125,13 @@ def test_many_threads_never_get_the_same_url(frontiers: Make) -> None:
 
 
 class FailingStore:
-    """Another store, whose n-th write fails and changes nothing."""
+    """Another store, whose n-th write fails and changes nothing; or whose n-th sync fails, after the write."""
 
-    def __init__(self, store: Store, failing: int) -> None:
+    def __init__(self, store: Store, failing: int, failing_sync: int = 0) -> None:
         self._store = store
         self._failing = failing
-        self.writes = 0
+        self._failing_sync = failing_sync
+        self.writes = self.syncs = 0
 
     def write(self, writes: Sequence[Write]) -> None:
         self.writes += 1
@@ -148,7 +149,13 @@ class FailingStore:
         return self._store.scan(table, start, end)
 
     def sync(self) -> None:
+        self.syncs += 1
+        if self.syncs == self._failing_sync:
+            raise StoreError("input/output error")
         self._store.sync()
+
+    def copy_to(self, folder: Path) -> None:
+        self._store.copy_to(folder)
 
     def close(self) -> None:
         self._store.close()
@@ -173,11 +180,11 @@ def short_run(case: Case) -> list[Callable[[], object]]:
     ]
 
 
-def run(folder: Path, failing: int) -> tuple[Case, FailingStore]:
+def run(folder: Path, failing: int, failing_sync: int = 0) -> tuple[Case, FailingStore]:
     stores: list[FailingStore] = []
 
     def make(folder: Path) -> Store:
-        stores.append(FailingStore(RocksStore(folder), failing))
+        stores.append(FailingStore(RocksStore(folder), failing, failing_sync))
         return stores[-1]
 
     case = Case(folder, Rules(), make=make)
@@ -210,6 +217,23 @@ def test_every_write_can_fail(tmp_path: Path) -> None:
         case.close()
 
 
+@pytest.mark.faults
+def test_every_sync_can_fail(tmp_path: Path) -> None:
+    """The call was carried out, and its caller does not know: it repeats the call."""
+    case, store = run(tmp_path / "sound", 0)
+    expected = case.frontier.totals()
+    case.close()
+    assert store.syncs > 10
+    for failing in range(1, store.syncs + 1):
+        case, _ = run(tmp_path / str(failing), 0, failing)
+        totals = case.frontier.totals()
+        ended = (totals.known, totals.done + totals.failed, totals.queued, totals.leased, totals.size)
+        assert ended == (expected.known, expected.done + expected.failed, 0, 0, expected.size), failing
+        case.reopen()
+        assert case.audit() == totals
+        case.close()
+
+
 def test_a_host_whose_first_write_failed_gets_no_other_hosts_number(tmp_path: Path) -> None:
     failing = iter([3, 0])
     case = Case(tmp_path, make=lambda folder: FailingStore(RocksStore(folder), next(failing)))
@@ -239,7 +263,7 @@ import sys
 from pathlib import Path
 from tests.frontier import Case, Rules, pages, urls_of
 
-case = Case(Path(sys.argv[1]), Rules(delay_seconds=0))
+case = Case(Path(sys.argv[1]), Rules(delay_seconds=0, durability=sys.argv[2]))
 for number in range(10_000):
     print("added", *[url for url in pages(f"h{number % 7}-{number}", 5) if case.add(url)])
     leased = case.lease("a", str(number), 8)
@@ -251,9 +275,9 @@ for number in range(10_000):
 """
 
 
-@pytest.mark.parametrize("rounds", [1, 7, 30])
-def test_kill_9_loses_nothing_that_was_answered(tmp_path: Path, rounds: int) -> None:
-    with running(["-c", CRAWL, tmp_path], ready=rf"^round {rounds}$") as program:
+@pytest.mark.parametrize(("rounds", "durability"), [(1, "full"), (7, "full"), (30, "full"), (30, "normal")])
+def test_kill_9_loses_nothing_that_was_answered(tmp_path: Path, rounds: int, durability: str) -> None:
+    with running(["-c", CRAWL, tmp_path, durability], ready=rf"^round {rounds}$") as program:
         program.kill()
     expected: dict[str, State] = {}
     for line in program.output().rpartition("\n")[0].splitlines():
@@ -268,4 +292,16 @@ def test_kill_9_loses_nothing_that_was_answered(tmp_path: Path, rounds: int) -> 
         found = case.state(url)
         assert found is not None
         assert order.index(found) >= order.index(state)
+    case.close()
+
+
+def test_normal_durability_leaves_syncing_to_the_tick(tmp_path: Path) -> None:
+    store = FailingStore(RocksStore(tmp_path), 0)
+    case = Case(tmp_path, Rules(durability="normal"), make=lambda folder: store)
+    case.add("http://a/0", "http://b/0")
+    case.finish("a", case.lease("a"))
+    case.frontier.pause(True)
+    assert store.syncs == 0
+    case.frontier.tick()
+    assert store.syncs == 1
     case.close()
