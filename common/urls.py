@@ -25,10 +25,12 @@ _CANONICAL = re.compile(
     rf"https?://{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?/(?:{_PATH_CHAR}+/)*{_PATH_CHAR}*"
     rf"(?:\?{_PARAMETER}(?:&{_PARAMETER})*)?"
 )
-# Of these, those that `resolve` is known to leave alone: no port, no dot segments, no host that could be a number.
+# Of these, those that `resolve` is known to leave alone: no port, no dot segments, no host that could be a number, no
+# apostrophe in the query.
+_PLAIN_PARAMETER = _PARAMETER.replace("'", "")
 _PLAIN = re.compile(
     rf"https?://(?:{_LABEL}\.)*(?!..--)[a-z](?:[a-z0-9-]*[a-z0-9])?/(?:(?!\.){_PATH_CHAR}+/)*(?:(?!\.){_PATH_CHAR}+)?"
-    rf"(?:\?{_PARAMETER}(?:&{_PARAMETER})*)?"
+    rf"(?:\?{_PLAIN_PARAMETER}(?:&{_PLAIN_PARAMETER})*)?"
 )
 _MAX_LABEL_LENGTH = 63
 _MAX_ORIGIN_LENGTH = len("https://") + 254 + len(":65535")  # a name in DNS has 253 characters, and perhaps a dot

@@ -191,6 +191,33 @@ def test_the_short_way_to_an_identity_equals_the_long_way(address: str) -> None:
     assert urls.identity(address, drop_index=False) == urls.normalized(address)
 
 
+plain = st.from_regex(urls._PLAIN, fullmatch=True)
+
+
+@given(plain | addresses | canonical | references())
+@example("http://a.cz/.")
+@example("http://a.cz/x/..")
+@example("http://a.cz/%2e/")
+@example("http://0x7f.1/")
+@example("http://a.0x1/")
+@example("http://1.2.3.a/")
+@example(f"http://{'a' * 64}.cz/")
+@example(f"http://{'a.' * 140}cz/")
+@example("http://xn--a.cz/")
+@example("http://a.cz/" + "x" * 2000)
+def test_what_is_taken_for_an_address_is_one(url: str) -> None:
+    if urls.is_plain_address(url):
+        assert urls.resolve(url) == url
+        assert urls.identity(url, drop_index=False) == urls.normalized(url) == url
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.org/", "https://www.a-b.example.org/a/b.html?x=1&y=2", "http://1.2.example/~u/(1);v=2"]
+)
+def test_most_addresses_are_taken_for_one_at_once(url: str) -> None:
+    assert urls.is_plain_address(url)
+
+
 @given(addresses | canonical, st.booleans())
 def test_identity_is_idempotent(address: str, drop_index: bool) -> None:
     once = urls.identity(address, drop_index)
