@@ -20,6 +20,7 @@ from server.frontier.records import (
     UrlState,
     job_key,
     key_of_entry,
+    pack_ended,
     pack_tasks,
     unpack_entry,
     unpack_place,
@@ -68,7 +69,7 @@ class Settling:
         done = Settlement()
         tasks = lease.tasks if lease else {}
         by_key: dict[bytes, str] | None = None
-        for result in results:
+        for result in self._finish_done(done, tasks, results):
             url = result.url
             if url not in tasks:  # another spelling, a late or a repeated report: rare, so the slow way
                 if by_key is None:
@@ -85,6 +86,35 @@ class Settling:
         self._read_signs(done)
         return done
 
+    def _finish_done(
+        self, done: Settlement, tasks: dict[str, Task], results: Iterable[UrlResult]
+    ) -> Iterable[UrlResult]:
+        """Nearly all results: URLs of the job that are done. In one loop without calls; returns the others."""
+        change, signs, settled = done.change, done.signs, done.settled
+        others: dict[str, list[UrlResult]] = {}  # by address: the first result of a URL counts
+        touched, writes, by_id = change.hosts, change.writes, self._core.hosts.by_id
+        now, number, stored = int(self._core.clock.now()), 0, 0
+        for result in results:
+            url, outcome = result.url, result.outcome
+            task = tasks.get(url)
+            if task is None or url in others or CONSEQUENCES[outcome].state is not State.DONE or url in settled:
+                others.setdefault(url, []).append(result)
+                continue
+            settled[url] = task
+            host = touched.get(task.host)
+            if host is None:
+                host = change.touch(by_id(task.host))
+                signs[host.id] = Signs(well=1)  # all that are done are a sign of life
+            host.leased -= 1
+            host.done += 1
+            number += 1
+            stored += outcome is Outcome.STORED
+            key = key_of_entry(task.entry, url)
+            writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, now, host.id)))
+        done.accepted += number
+        change.counts.update(leased=-number, done=number, stored=stored)
+        return [result for results in others.values() for result in results]
+
     def _settle_task(self, done: Settlement, url: str, task: Task, result: UrlResult, job: int) -> None:
         core, change = self._core, done.change
         host = change.touch(core.hosts.by_id(task.host))
@@ -99,7 +129,7 @@ class Settling:
             signs.dead += 1
         elif consequence.sign is Sign.BUSY:
             signs.busy += 1
-        if consequence.state is State.DONE:  # nearly all of them
+        if consequence.state is State.DONE:
             host.leased -= 1
             change.counts["leased"] -= 1
             change.finish(host, key_of_entry(task.entry, url), result.outcome, core.clock.now())
