@@ -62,7 +62,12 @@ def typed(text: str) -> str | None:
     """The address of a URL as a person types it: a missing scheme is http. None for what is no crawlable URL."""
     if "://" in text:
         return resolve(text)
-    return None if "@" in text.partition("/")[0] else resolve(f"http://{text}")  # a mail address is no host
+    authority = text.partition("/")[0]
+    _, colon, port = authority.rpartition(":")
+    # A mail address is no host, and what has a colon without a port after it is another scheme, or a mistyped one.
+    if "@" in authority or (colon and not port.isdigit() and not authority.endswith("]")):
+        return None
+    return resolve(f"http://{text}")
 
 
 def _without_user(address: str) -> str:

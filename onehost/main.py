@@ -12,7 +12,7 @@ from client.coordinator import Coordinator
 from common import VERSION
 from common.config import add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
-from common.settings import Settings
+from common.settings import Settings, UrlServerSettings, default_of
 from common.urls import typed
 from common.wire import Totals
 from onehost.parts import Part, PartFailed, free_port
@@ -20,6 +20,7 @@ from onehost.parts import Part, PartFailed, free_port
 SUMMARY_NAME = "summary.txt"
 _TICK_SECONDS = 0.25
 _LINE_SECONDS = 2.0
+_RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries come sooner than in a long crawl
 _INTERRUPTED = 130  # as shells count a program that SIGINT ended
 
 # Keys that crawl sets itself: addresses and ports on loopback, no TLS between its own parts.
@@ -120,6 +121,8 @@ class Crawl:
         self._ftp.start((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
         server = [*self._common("url_server"), *loopback, "--server-port", server_port]
         server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port]
+        if self._settings.url_server.retry_wait == default_of(UrlServerSettings, "retry_wait"):
+            server += ["--retry-wait", _RETRY_WAIT]
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
             server += ["--scope", "host"]
         self._url.start((*server, *self._options.urls))

@@ -270,3 +270,22 @@ def test_parts(address: str, host: str, origin: str, path: str) -> None:
 
 def test_digest_is_sha1() -> None:
     assert urls.digest("http://example.org/").hex() == "bbf5caaf2e8efeeaf919e0d84a683f4b4d8a2c15"
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("example.org", "http://example.org/"),
+        ("example.org:8080/a", "http://example.org:8080/a"),
+        ("[::1]/a", "http://[::1]/a"),
+        ("[::1]:8080", "http://[::1]:8080/"),
+        ("https://example.org", "https://example.org/"),
+        ("htp:/x", None),
+        ("http:example.org", None),
+        ("mailto:me@example.org", None),
+        ("me@example.org", None),
+        ("ftp://example.org/", None),
+    ],
+)
+def test_typed(text: str, address: str | None) -> None:
+    assert urls.typed(text) == address
