@@ -25,7 +25,8 @@ class Daemon:
 
     def __init__(self, folder: Path, server_port: int, *options: str) -> None:
         self.folder = folder
-        self._options = ("--dir", folder, "--server-port", server_port, "--max-wait", "0.3", *options)
+        one = ("--processes", "1")  # so that a test knows where things are
+        self._options = ("--dir", folder, "--server-port", server_port, "--max-wait", "0.3", *one, *options)
 
     @property
     def pid_file(self) -> Path:
