@@ -33,7 +33,7 @@ REPORT_SECONDS = 30.0
 WEEK_SECONDS = 7 * 86_400.0
 LEASE_SECONDS = 300.0
 MEAN_LIFE_SECONDS, MEAN_ABSENCE_SECONDS = 6 * 3600.0, 1800.0
-HOSTS_PER_ADDRESS = 3  # a third of the hosts share an address with others
+HOSTS_PER_ADDRESS = 3  # of every third host; the others have an address of their own
 
 
 class SimulatedWeb:
@@ -58,7 +58,7 @@ class SimulatedWeb:
 
     def address(self, name: str) -> str:
         number = int(name.removeprefix("h").removesuffix(".example"))
-        return f"10.{number % 3}.0.{number // HOSTS_PER_ADDRESS if number % 3 == 0 else number}"
+        return f"10.{number % 3}.0.{number // (3 * HOSTS_PER_ADDRESS) if number % 3 == 0 else number}"
 
     def total(self) -> int:
         return sum(self.pages)

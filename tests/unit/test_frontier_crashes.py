@@ -25,8 +25,8 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.faults
 
 RULES = Rules(delay_seconds=0, lease_seconds=100, retry_wait_seconds=1)
-RUNS = 120
-STEPS = 60
+CALLS = 100  # of write and sync, in one random run: it is killed in each of them
+RUNS = 2 * CALLS  # before the call is done, and after
 
 # --- kill -9 within a write: this file is also the program that is killed
 
@@ -53,12 +53,12 @@ class KillingStore(RocksStore):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def random_crawl(folder: Path, seed: int) -> None:
-    """Crawls at random and notes in a file what was answered, until it is killed."""
-    chance = random.Random(seed)
+def random_crawl(folder: Path, number: int) -> None:
+    """The same random crawl each time; notes in a file what was answered, until it is killed."""
+    chance = random.Random(1)
     case = Case(folder / "frontier", RULES, make=KillingStore)
     assert isinstance(case.store, KillingStore)
-    case.store.left, case.store.too_late = chance.randint(1, STEPS), chance.random() < 0.5
+    case.store.left, case.store.too_late = number // 2 + 1, number % 2 == 1
     jobs: dict[int, list[str]] = {}
     with (folder / "answers").open("a", buffering=1) as answers:
         while True:
