@@ -3,11 +3,13 @@
 import contextlib
 import fcntl
 import os
+import select
 import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 import daemon
 
@@ -74,24 +76,46 @@ class PidFile:
         return self.running_pid() is None and self._read() != 0
 
     def stop_running(self, timeout_seconds: float) -> bool:
-        """Send SIGTERM and wait until the lock is free; False if it still is not."""
+        """Send SIGTERM and wait until the lock is free and the process is gone; False if it still is not."""
         deadline = time.monotonic() + timeout_seconds
-        told = 0
-        while (pid := self.running_pid()) is not None:
-            if time.monotonic() > deadline:
-                return False
-            if pid not in (0, told):  # 0 would be all processes of our group
-                told = pid
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
-            time.sleep(_POLL_SECONDS)  # a lock of another process cannot be waited for with a limit
-        return True
+        told: dict[int, _Process] = {}
+        with contextlib.ExitStack() as held:
+            while (pid := self.running_pid()) is not None:
+                if time.monotonic() > deadline:
+                    return False
+                if pid not in (0, *told):  # 0 would be all processes of our group
+                    with contextlib.suppress(ProcessLookupError):
+                        told[pid] = held.enter_context(_Process(pid))
+                        told[pid].terminate()
+                time.sleep(_POLL_SECONDS)  # a lock of another process cannot be waited for with a limit
+            # The lock goes first, Python's own end takes a moment more.
+            return all(process.is_gone_by(deadline) for process in told.values())
 
     def _read(self) -> int:
         try:
             return max(0, int(self._path.read_text() or 0))
         except (OSError, ValueError):
             return 0
+
+
+class _Process:
+    """One process, by a handle that never means another one, even when its number is given out again."""
+
+    def __init__(self, pid: int) -> None:
+        self._handle = os.pidfd_open(pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)
+
+    def terminate(self) -> None:
+        signal.pidfd_send_signal(self._handle, signal.SIGTERM)
+
+    def is_gone_by(self, deadline: float) -> bool:
+        seconds = max(0.0, deadline - time.monotonic())
+        return bool(select.select([self._handle], [], [], seconds)[0])
 
 
 def _locked(handle: int) -> bool:
