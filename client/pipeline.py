@@ -265,10 +265,11 @@ class Pipeline:
             with self._lock:
                 assert self._robots is not None, "made with the first job"
                 robots = self._robots[1]
-            wanted = (settings.agent_name, settings.contact, robots)
+            wanted = (settings.agent_name, settings.contact, settings.verify_tls, robots)
             if fetcher is None or made_for != wanted:
                 agent = user_agent(settings.agent_name, VERSION, settings.contact)
-                fetcher, made_for = Fetcher(Transport(agent, sender(settings.contact)), robots, self._clock), wanted
+                transport = Transport(agent, sender(settings.contact), settings.verify_tls)
+                fetcher, made_for = Fetcher(transport, robots, self._clock), wanted
             self._turn(ticket, fetcher, robots)
 
     def _turn(self, ticket: Ticket, fetcher: Fetcher, robots: Robots) -> None:

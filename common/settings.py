@@ -154,6 +154,8 @@ class UrlServerSettings:
         "Seconds for a fetch in all.")
     max_crawl_delay: float = _key("max_crawl_delay", 60.0, _seconds(0, 86_400),
         "Crawl-delay of robots.txt is obeyed up to so many seconds.")
+    verify_tls: bool = _key("verify_tls", True, _switch(),
+        "1 fetches from https sites only with a valid certificate. 0 takes any: what is stored may be anybody's.")
     server_threads: int = _key("server_threads", 16, _whole(1, 256),
         "Clients served at the same time; more wait in line.")
     max_message_bytes: int = _key("max_message_bytes", 32_000_000, _whole(100_000, 1_000_000_000),

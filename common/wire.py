@@ -90,6 +90,7 @@ class JobSettings:
     fetch_timeout_seconds: float
     max_crawl_delay_seconds: float
     report_seconds: float
+    verify_tls: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,4 +112,5 @@ def _job_settings(settings: Settings) -> JobSettings:
         fetch_timeout_seconds=server.fetch_timeout,
         max_crawl_delay_seconds=server.max_crawl_delay,
         report_seconds=server.report_seconds,
+        verify_tls=server.verify_tls,
     )

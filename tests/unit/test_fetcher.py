@@ -37,6 +37,7 @@ SETTINGS = JobSettings(
     fetch_timeout_seconds=10.0,
     max_crawl_delay_seconds=60.0,
     report_seconds=30.0,
+    verify_tls=True,
 )
 OBEDIENT = replace(SETTINGS, robots_control=True)
 HTML_ONLY = replace(SETTINGS, document_save=False)

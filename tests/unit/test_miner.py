@@ -38,6 +38,7 @@ SETTINGS = JobSettings(
     fetch_timeout_seconds=1,
     max_crawl_delay_seconds=1,
     report_seconds=1,
+    verify_tls=True,
 )
 URL = "http://example.org/dir/index.html"
 HTML = (
