@@ -6,6 +6,7 @@ the RFC in some points, and is given rules and URLs in a form where these do not
 - it reads a `$` at the end also as the character: the character has another form here, on both sides;
 - it takes all octets that are no UTF-8 for the same: they are escaped once more;
 - it holds `/` and `%2F` for different in the query (§2.2.2 has them equal): there, %2F is undone;
+- it holds `?` and `%3F` for the same, which moves the end of the path: the escape has another form here;
 - `Allow: /index.html` makes it allow `/` too: for URLs that end in a slash such lines are left out.
 """
 
@@ -32,7 +33,9 @@ _NOT_PRINTABLE = re.compile(rb"[^\x20-\x7e]")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _HIGH_ESCAPES = re.compile(r"(?:%[89A-Fa-f][0-9A-Fa-f])+")
 _SLASH_ESCAPE = re.compile(r"%2F", re.IGNORECASE)
+_QUESTION_ESCAPE = re.compile(r"%3F", re.IGNORECASE)
 _DOLLAR = "%01"  # stands for the character; as long as %24, and in no sane URL
+_QUESTION = "%02"  # the same for %3F
 _INDEX = "index.html"
 _ANYONE = "*"
 
@@ -101,9 +104,11 @@ def _select(fields: Iterable[tuple[str, str]], token: str) -> tuple[list[str], t
     """The lines for our agent: of all groups that name it, else of those for everyone (§2.2.1); and sitemaps.
 
     Only allow and disallow end the list of a group's agents. Other records must not (§2.2.4), not even
-    Crawl-delay: agents before and behind it share the rules that follow.
+    Crawl-delay: agents before and behind it share the rules that follow. A second Crawl-delay is for those behind
+    the first only.
     """
     chosen: dict[str, list[str]] = {}
+    delayed: set[str] = set()
     current: set[str] = set()
     naming = False
     sitemaps: dict[str, None] = {}
@@ -116,16 +121,19 @@ def _select(fields: Iterable[tuple[str, str]], token: str) -> tuple[list[str], t
                 chosen.setdefault(name, [])
         elif kind == "sitemap":
             sitemaps[value] = None
+        elif kind == "delay":
+            for name in current - delayed:
+                chosen[name].append(f"Crawl-delay: {value}")
+            delayed |= current
         else:
-            naming = naming and kind == "delay"
+            naming = False
             for name in current:
                 chosen[name].append(_rule(kind, value))
+    sitemaps.pop("", None)
     return chosen.get(token, chosen.get(_ANYONE, [])), tuple(sitemaps)[:_MAX_SITEMAPS]
 
 
 def _rule(kind: str, value: str) -> str:
-    if kind == "delay":
-        return f"Crawl-delay: {value}"
     pattern, end = (value[:-1], "$") if value.endswith("$") else (value, "")
     return f"{kind.capitalize()}: {_canonical(pattern)}{end}"
 
@@ -136,7 +144,8 @@ def _canonical(path: str) -> str:
         path = path.replace("$", _DOLLAR)
     if "%" not in path:
         return path
-    path = _HIGH_ESCAPES.sub(_escape_junk, path.replace("%24", _DOLLAR))
+    path = _QUESTION_ESCAPE.sub(_QUESTION, path.replace("%24", _DOLLAR))
+    path = _HIGH_ESCAPES.sub(_escape_junk, path)
     before, mark, query = path.partition("?")
     return before + mark + _SLASH_ESCAPE.sub("/", query) if query else path
 
