@@ -1,13 +1,15 @@
 """Crawls one site with our whole system, Scrapy and wget in turn, and compares what they need.
 
 The site is made of generated pages, or is a folder of your own, served by nginx on several loopback addresses.
-With --soak only our client runs, on a site without end, and its memory is watched. What comes after -- are further
-options for our crawler, such as: -- --processes 1 --number-of-threads 20
+With --soak only our system runs, on a site without end, and the memory of its processes is watched; that takes about
+10 GB an hour in the temporary folder (TMPDIR). What comes after -- are further options for our crawler, such as:
+-- --processes 1 --number-of-threads 20
 """
 
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -28,7 +30,9 @@ from benchmarks.crawl.site import Site, from_folder, generated, origins_of
 
 def main() -> int:
     options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # with the usual cleaning up on the way
     try:
+        _check(options)
         about = report.machine()
         results = _soak(options) if options.soak else _compare(options)
     except BenchmarkError as error:
@@ -51,22 +55,38 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pages", type=_positive, default=3_000, metavar="N", help="generated pages (default: 3000)")
     parser.add_argument("--folder", type=Path, help="HTML of your own instead; each host serves all of it")
     parser.add_argument("--hosts", type=_hosts, default=6, metavar="N", help="127.0.0.2 and onward (default: 6)")
-    parser.add_argument("--port", type=int, default=0, help="of nginx, on all hosts (default: one that is free)")
+    parser.add_argument("--port", type=_port, default=0, help="of nginx, on all hosts (default: one that is free)")
     parser.add_argument("--seed", type=int, default=1, help="of the generated pages")
     parser.add_argument("--rounds", type=_positive, default=3, metavar="N", help="all crawlers in turn (default: 3)")
     parser.add_argument("--only", default=",".join(NAMES), metavar="NAMES", help="crawlers (default: %(default)s)")
     parser.add_argument("--scrapy", type=Path, metavar="PYTHON", help="an interpreter that has Scrapy already")
     parser.add_argument("--clients", type=_positive, default=1, metavar="N", help="clientCrawlers of our system")
     parser.add_argument("--limit", type=float, default=60, metavar="MINUTES", help="for one run (default: 60)")
-    parser.add_argument("--soak", type=float, metavar="MINUTES", help="watch our client's memory for so long instead")
+    parser.add_argument("--soak", type=float, metavar="MINUTES", help="watch our client for so long instead")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all runs and the machine to FILE")
     parser.add_argument("ours", nargs="*", metavar="-- OPTION", help="further options for our crawler")
     return parser
 
 
+def _check(options: argparse.Namespace) -> None:
+    """Mistakes are found before hours are spent."""
+    if options.json and not options.json.resolve().parent.is_dir():
+        raise BenchmarkError(f"there is no folder for {options.json}")
+    if options.soak is not None and options.soak <= 0:
+        raise BenchmarkError("--soak needs a number of minutes above 0")
+    if options.soak and options.folder:
+        raise BenchmarkError("--soak makes pages of its own, without end; leave out --folder")
+
+
 def _positive(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError("expected a number above 0")
+    return number
+
+
+def _port(text: str) -> int:
+    if not 0 <= (number := int(text)) <= 65_535:
+        raise argparse.ArgumentTypeError("expected a number from 0 to 65535")
     return number
 
 
@@ -92,7 +112,7 @@ def _compare(options: argparse.Namespace) -> dict[str, Any]:
 
 def _soak(options: argparse.Namespace) -> dict[str, Any]:
     with _site(options, is_endless=True) as (site, log, folder):
-        usage = soak.soak(site, folder, options.soak, options.ours)
+        usage = soak.soak(site, folder, options.soak, options.clients, options.ours)
         pages = len(log.since(0))
         output = (folder / "output").read_text(errors="replace")
     curves = soak.curves(usage.samples)
@@ -140,8 +160,8 @@ def _run(contender: Contender, number: int, site: Site, log: PageLog, folder: Pa
     sent = log.since(mark)
     pages = contender.count(work)
     shutil.rmtree(work)
-    seconds = sent[-1] - sent[0] if sent else 0.0
-    return Run(contender.name, number, pages, site.pages, len(sent), seconds, is_good, usage)
+    first, last = (sent[0], sent[-1]) if sent else (0.0, 0.0)
+    return Run(contender.name, number, pages, site.pages, len(sent), first, last, is_good, usage)
 
 
 def _show_end(output: Path) -> None:

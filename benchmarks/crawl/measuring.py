@@ -56,6 +56,7 @@ class Usage:
     status: int
     reached_limit: bool
     wall_seconds: float
+    ended_at: float  # seconds since 1970
     cpu_seconds: float
     peak_bytes: int  # of all processes together, by samples
     largest_bytes: dict[str, int]  # of one process, by its name, by samples
@@ -121,13 +122,14 @@ def _run(order: Order, stopped: Callable[[], bool]) -> Usage:
             watch.look(now - started)
             next_look = now + order.sample_seconds
         time.sleep(_TICK_SECONDS)
-    wall_seconds = time.monotonic() - started
+    wall_seconds, ended_at = time.monotonic() - started, time.time()
     _wait_for_orphans()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return Usage(
         status=process.returncode,
         reached_limit=bool(told_at),
         wall_seconds=wall_seconds,
+        ended_at=ended_at,
         cpu_seconds=used.ru_utime + used.ru_stime,
         peak_bytes=watch.peak_bytes,
         largest_bytes=watch.largest_bytes,

@@ -14,7 +14,7 @@ SMALLEST_BYTES, LARGEST_BYTES = 6_000, 400_000
 NEXT_ROUND = "NEXT-ROUND"  # in the link from one round of an endless site to the next; the server fills it in
 
 _SIGMA = 0.8  # of the logarithm of the size; with it the largest of 3,000 pages are about ten times the mean
-_MU = math.log(MEAN_BYTES) - _SIGMA**2 / 2
+_MU = math.log(0.95 * MEAN_BYTES) - _SIGMA**2 / 2  # the last block of a page reaches beyond what was drawn
 _NAVIGATION = 18  # pages linked from the top and from the side of every page
 _CHILDREN = 8
 _VOCABULARY, _STREAM = 8_000, 150_000  # different words; words of running text that paragraphs are cut from
@@ -98,7 +98,7 @@ class Author:
         onward = f'<p><a href="/r{NEXT_ROUND}/index.html">onward</a></p>\n' if self._goes_on(place) else ""
         return (
             f'<h2>Contents</h2>\n<ul class="toctree">\n{children}</ul>\n{onward}</main>\n'
-            f'<aside><ul>\n{self._navigation(place)}</ul></aside>\n<footer>{self._words(chance, 12)}</footer>\n'
+            f"<aside><ul>\n{self._navigation(place)}</ul></aside>\n<footer>{self._words(chance, 12)}</footer>\n"
             "</body>\n</html>\n"
         )
 

@@ -25,7 +25,8 @@ class Run:
     pages: int  # stored
     expected: int
     requests: int  # answered with a page
-    fetching_seconds: float  # from the first page sent to the last
+    first_at: float  # when the first page was sent, in seconds since 1970; 0 for never
+    last_at: float
     is_good: bool  # ended by itself, and said that all went well
     usage: Usage
 
@@ -36,16 +37,21 @@ class Run:
     @property
     def whole_rate(self) -> float:
         """Pages per second of the whole command, from its start to its end."""
-        return self.pages / self.usage.wall_seconds
+        return _quotient(self.pages, self.usage.wall_seconds)
+
+    @property
+    def started_rate(self) -> float:
+        """Pages per second from the first page to the end of the command: without the time to start."""
+        return _quotient(self.pages, self.usage.ended_at - self.first_at)
 
     @property
     def fetching_rate(self) -> float:
-        """Pages per second while pages were fetched; leaves out how long a crawler takes to start and to end."""
-        return self.pages / self.fetching_seconds if self.fetching_seconds > 0 else 0.0
+        """Pages per second from the first page to the last: what is still being stored then does not count."""
+        return _quotient(self.pages, self.last_at - self.first_at)
 
     @property
     def cpu_milliseconds(self) -> float:
-        return 1000 * self.usage.cpu_seconds / self.pages if self.pages else 0.0
+        return _quotient(1000 * self.usage.cpu_seconds, self.pages)
 
     @property
     def client_bytes(self) -> int:
@@ -58,6 +64,7 @@ _Number = Callable[[Run], float]
 _COLUMNS: tuple[tuple[str, _Number, str], ...] = (
     ("pages", lambda run: run.pages, ",.0f"),
     ("pages/s", lambda run: run.whole_rate, ",.1f"),
+    ("started", lambda run: run.started_rate, ",.1f"),
     ("fetching", lambda run: run.fetching_rate, ",.1f"),
     ("CPU ms/page", lambda run: run.cpu_milliseconds, ",.2f"),
     ("memory MB", lambda run: run.usage.peak_bytes / 1e6, ",.0f"),
@@ -65,12 +72,14 @@ _COLUMNS: tuple[tuple[str, _Number, str], ...] = (
 )
 _RATIOS: tuple[tuple[str, _Number, str], ...] = (
     ("pages/s", lambda run: run.whole_rate, "×"),
+    ("started", lambda run: run.started_rate, "×"),
     ("fetching", lambda run: run.fetching_rate, "×"),
     ("CPU", lambda run: run.cpu_milliseconds, "%"),
 )
-LEGEND = """medians of all rounds; runs marked ! are not complete
+LEGEND = """Medians of all rounds; a crawler marked ! has not got every page in every round.
 pages/s     pages stored per second of the whole command, start and end included
-fetching    pages stored per second between the first and the last page that nginx sent
+started     the same from the first page that nginx sent to the end of the command: starting does not count
+fetching    the same from the first page to the last that nginx sent: pages kept waiting to be stored do not count
 CPU         user and system time of all processes of a crawler together, without nginx
 memory      peak of all its processes together (PSS); process: of its largest one (RSS), of ours the largest client"""
 
@@ -94,8 +103,8 @@ def table(runs: Sequence[Run]) -> str:
         if base:
             cells += [_written(ratio(own, base, number), sign) for _, number, sign in _RATIOS]
         rows.append([crawler + mark, *cells])
-    note = [f"{'':>{len(rows[0])}}the last {len(_RATIOS)} columns: against {BASE}"] if base else []
-    return "\n".join([*_aligned(rows), *map(str.strip, note)])
+    note = [f"the last {len(_RATIOS)} columns: against {BASE}"] if base else []
+    return "\n".join([*_aligned(rows), *note])
 
 
 def line(run: Run) -> str:
@@ -136,6 +145,10 @@ def record(run: Run) -> dict[str, Any]:
 def _processor() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
+
+
+def _quotient(above: float, below: float) -> float:
+    return above / below if below > 0 else 0.0
 
 
 def _written(value: float | None, sign: str) -> str:

@@ -99,7 +99,7 @@ def _bound(addresses: Sequence[str], port: int) -> list[socket.socket]:
             try:
                 item = held.enter_context(socket.create_server((address, port), backlog=511))
             except OSError as error:
-                raise OSError(f"{address} port {port}: {error.strerror}") from error
+                raise OSError(f"{address} port {port}: {os.strerror(error.errno or 0)}") from error
             port = item.getsockname()[1]
             sockets.append(item)
         held.pop_all()
@@ -122,28 +122,30 @@ def served(site: Site, sockets: Listening, folder: Path, is_endless: bool = Fals
             _SERVER.format(address=address, port=sockets.port, root=f'"{root}"', extra=extra) for address, root in hosts
         ),
     }
-    config = folder / "nginx.conf"
-    config.write_text(_CONFIG.format(**values), encoding="utf-8")
-    process = _start(config, sockets)
+    (folder / "nginx.conf").write_text(_CONFIG.format(**values), encoding="utf-8")
+    process = _start(folder, sockets)
     try:
-        _wait_until_answered(process, sockets)
+        if not _answers(process, sockets):
+            said = (folder / "errors").read_text(errors="replace").strip()
+            raise BenchmarkError(f"nginx did not start: {said}")
         yield PageLog(log)
     finally:
         _stop(process)
 
 
-def _start(config: Path, listening: Listening) -> subprocess.Popen[bytes]:
+def _start(folder: Path, listening: Listening) -> subprocess.Popen[bytes]:
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if program is None:
         raise BenchmarkError("nginx is not installed")
     numbers = [item.fileno() for item in listening.sockets]
     # nginx takes over the sockets named in NGINX. setpriv: it ends when we die.
     environment = {**os.environ, "NGINX": "".join(f"{number};" for number in numbers)}
-    command = ["setpriv", "--pdeathsig", "TERM", program, "-e", "stderr", "-c", str(config)]
-    return subprocess.Popen(command, env=environment, pass_fds=numbers, start_new_session=True)
+    command = ["setpriv", "--pdeathsig", "TERM", program, "-e", "stderr", "-c", str(folder / "nginx.conf")]
+    with (folder / "errors").open("wb") as errors:
+        return subprocess.Popen(command, env=environment, stderr=errors, pass_fds=numbers, start_new_session=True)
 
 
-def _wait_until_answered(process: subprocess.Popen[bytes], listening: Listening) -> None:
+def _answers(process: subprocess.Popen[bytes], listening: Listening) -> bool:
     """A request waits in the socket's queue until nginx takes it; if nginx has died, nobody will."""
     with socket.create_connection(listening.sockets[0].getsockname()) as connection:
         connection.settimeout(0.2)
@@ -151,10 +153,10 @@ def _wait_until_answered(process: subprocess.Popen[bytes], listening: Listening)
         while process.poll() is None:
             try:
                 if connection.recv(1):
-                    return
+                    return True
             except TimeoutError:
                 continue
-    raise BenchmarkError("nginx did not start; what it says is above")
+    return False
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

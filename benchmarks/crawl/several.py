@@ -5,11 +5,17 @@ says where it is.
 """
 
 import argparse
+import functools
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from common.lifeline import end_with_parent
 
 _LISTENS = re.compile(r"listens on http://127\.0\.0\.1:(\d+)")
 _POLL_SECONDS = 0.05
@@ -20,7 +26,8 @@ def main() -> int:
     parser.add_argument("clients", type=int)
     parser.add_argument("--dir", type=Path, required=True)
     options, rest = parser.parse_known_args()
-    crawl = subprocess.Popen([sys.executable, "-m", "onehost.main", "--dir", str(options.dir), *rest])
+    crawl = _started("onehost.main", ["--dir", str(options.dir), *rest])
+    signal.signal(signal.SIGTERM, lambda *_: crawl.terminate())
     port = _port(options.dir / ".mem" / "urlServer.log", crawl)
     numbers = range(2, options.clients + 1) if port else ()
     others = [_client(port or "", options.dir / f"client{number}") for number in numbers]
@@ -45,8 +52,12 @@ def _port(log: Path, crawl: subprocess.Popen[bytes]) -> str | None:
 def _client(port: str, folder: Path) -> subprocess.Popen[bytes]:
     folder.mkdir()
     where = ["--server-ip", "127.0.0.1", "--server-port", port, "--token", "", "--tls", "0", "--max-wait", "5"]
-    command = [sys.executable, "-m", "client.main", "foreground", "--dir", str(folder), *where]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    return _started("client.main", ["foreground", "--dir", str(folder), "--log-level", "WARNING", *where])
+
+
+def _started(module: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+    ending = functools.partial(end_with_parent, os.getpid())
+    return subprocess.Popen([sys.executable, "-m", module, *arguments], preexec_fn=ending)
 
 
 if __name__ == "__main__":

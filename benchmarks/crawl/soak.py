@@ -42,9 +42,9 @@ class Curve:
         return (self.level(1.0) - self.level(_WARM_UP)) * 3600 / seconds if seconds else 0.0
 
 
-def soak(site: Site, folder: Path, minutes: float, options: Sequence[str]) -> Usage:
-    """Crawl for so many minutes; crawl's memory and logs stay in `folder`."""
-    crawl = ours("tar.zst", options=options)
+def soak(site: Site, folder: Path, minutes: float, clients: int, options: Sequence[str]) -> Usage:
+    """Crawl for so many minutes, with `folder` for what is written."""
+    crawl = ours("tar.zst", clients, options)
     work = folder / "work"
     work.mkdir()
     return measured(

@@ -36,13 +36,19 @@ class SiteSpider(scrapy.Spider):
         super().__init__(**keywords)
         self.start_urls = starts
         self._folder = Path(folder)
-        self._links = LinkExtractor(allow_domains=[urlsplit(url).netloc for url in starts])
+        # Without the fragments Scrapy sees earlier that many links are the same.
+        hosts = [urlsplit(url).netloc for url in starts]
+        self._links = LinkExtractor(allow_domains=hosts, process_value=_without_fragment)
 
     def parse(self, response: Response, **_: Any) -> Iterator[scrapy.Request]:
         (self._folder / _file_name(response.url)).write_bytes(response.body)
         if isinstance(response, HtmlResponse):
             for link in self._links.extract_links(response):
                 yield scrapy.Request(link.url)
+
+
+def _without_fragment(reference: str) -> str | None:
+    return reference.partition("#")[0] or None
 
 
 def _file_name(url: str) -> str:
