@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from client.encoding import decode
+from client.encoding import Decoder, EncodingError, TooLarge
 
 _DRAIN_BYTES = 1 << 16  # an unwanted body up to this size is read all the same: cheaper than a new connection
 _NOT_ASCII = re.compile("[\x80-\xff]")  # header values are latin-1: a character is an octet
@@ -61,12 +61,13 @@ class Answer:
         self._cut = cut
         self._header_bytes = 0
         self._pairs: list[tuple[str, str]] = []
-        self._chunks: list[bytes] = []
+        self._decoder: Decoder | None = None  # there when the headers are, if the body is wanted
         self._body_bytes = 0
         self.status = 0
         self.headers: Headers | None = None  # of the final answer, when they are complete
         self.keep = True  # the body is wanted
-        self.too_large = ""
+        self.too_large = ""  # why the answer is refused, if it is
+        self.bad_content = ""  # likewise
         self._stopped = False  # by us, and what we have is enough
 
     @property
@@ -106,6 +107,8 @@ class Answer:
     def _on_headers_end(self) -> int | None:
         self.headers = Headers(self._pairs)
         self.keep = self._wanted is None or self._wanted(self.status, self.headers)
+        if self.keep and not self._can_decode(self.headers.joined("Content-Encoding")):
+            return -1
         length = self.headers.get("Content-Length")
         if length.isdecimal() and self.status not in (204, 304):
             return self._stop_beyond(int(length[:20]))
@@ -113,9 +116,26 @@ class Answer:
 
     def on_body(self, chunk: bytes) -> int | None:
         self._body_bytes += len(chunk)
-        if self.keep:
-            self._chunks.append(chunk)
-        return self._stop_beyond(self._body_bytes)
+        stop = self._stop_beyond(self._body_bytes)
+        if self._decoder is None or self.too_large:
+            return stop
+        try:
+            self._decoder.feed(chunk)
+        except TooLarge as error:
+            self.too_large = str(error)
+            return -1
+        except EncodingError as error:
+            self.bad_content = str(error)
+            return -1
+        self._stopped = self._stopped or self._decoder.is_full
+        return -1 if self._stopped else stop
+
+    def _can_decode(self, encoding: str) -> bool:
+        try:
+            self._decoder = Decoder(encoding, self._limits.max_body_bytes, self._cut)
+        except EncodingError as error:
+            self.bad_content = str(error)
+        return self._decoder is not None
 
     def _stop_beyond(self, size: int) -> int | None:
         if not self.keep:
@@ -131,13 +151,8 @@ class Answer:
 
     def forget(self) -> None:
         """Free the body. libcurl's handle keeps this object until its next request."""
-        self._chunks.clear()
+        self._decoder = None
 
     def body(self) -> bytes:
-        """What was received, without its content encodings."""
-        assert self.headers is not None
-        received = b"".join(self._chunks)
-        encoding = self.headers.joined("Content-Encoding")
-        if not encoding:
-            return received[: self._limits.max_body_bytes]
-        return decode(received, encoding, self._limits.max_body_bytes, partial=self._cut)
+        """What was received, without its content encodings. EncodingError if it has no proper end."""
+        return self._decoder.body() if self._decoder else b""

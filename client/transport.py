@@ -15,7 +15,7 @@ import pycurl
 
 from client.addresses import is_closed
 from client.answer import Answer, Headers, Limits, Wanted
-from client.encoding import ACCEPT_ENCODING, EncodingError, TooLarge
+from client.encoding import ACCEPT_ENCODING, EncodingError
 from common.urls import host_of
 from common.wire import Outcome, clean_text
 
@@ -222,9 +222,7 @@ def _response(curl: Any, answer: Answer) -> Response:
     if answer.headers is None:
         raise TransportError(Outcome.BROKEN, "the headers break off", answer.status, address)
     try:
-        body = answer.body() if answer.keep else b""
-    except TooLarge as error:
-        raise TransportError(Outcome.TOO_LARGE, str(error), answer.status, address) from error
+        body = answer.body()
     except EncodingError as error:
         raise TransportError(Outcome.BAD_CONTENT, str(error), answer.status, address) from error
     seconds = curl.getinfo(pycurl.TOTAL_TIME)
@@ -236,6 +234,8 @@ def _trouble(curl: Any, error: pycurl.error, answer: Answer, closed_address: str
     outcome = _OUTCOMES.get(code, Outcome.BROKEN)
     if answer.too_large:
         outcome, message = Outcome.TOO_LARGE, answer.too_large
+    elif answer.bad_content:
+        outcome, message = Outcome.BAD_CONTENT, answer.bad_content
     elif closed_address:
         outcome, message = Outcome.FORBIDDEN_ADDRESS, f"{closed_address} is not a public address"
     elif code == pycurl.E_OPERATION_TIMEDOUT and message.startswith("Resolving"):

@@ -10,10 +10,18 @@ import brotli
 import pytest
 import zstandard
 
-from client.encoding import EncodingError, TooLarge, decode
+from client.encoding import Decoder, EncodingError, TooLarge
 
 TEXT = b"".join(b"<p>line %d of a page</p>\n" % number for number in range(5000))
 LIMIT = 1_000_000
+
+
+def decode(body: bytes, header: str, max_bytes: int, partial: bool = False, step: int = 1 << 17) -> bytes:
+    """The whole of a body that arrives in parts of `step` bytes."""
+    decoder = Decoder(header, max_bytes, partial)
+    for start in range(0, len(body), step):
+        decoder.feed(body[start : start + step])
+    return decoder.body()
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -44,8 +52,17 @@ def test_each_encoding(name: str, data: bytes) -> None:
     assert decode(PACK[name](data), name, LIMIT) == data
 
 
-def test_raw_deflate() -> None:
-    assert decode(raw_deflate(TEXT), "deflate", LIMIT) == TEXT
+@pytest.mark.parametrize("step", [1, 2, 3, 1000])
+@pytest.mark.parametrize("name", PACK)
+def test_parts_of_any_length(name: str, step: int) -> None:
+    assert decode(PACK[name](TEXT[:9999]), name, LIMIT, step=step) == TEXT[:9999]
+    with pytest.raises(EncodingError, match="break off"):
+        decode(PACK[name](TEXT)[:-1], name, LIMIT, step=step)
+
+
+@pytest.mark.parametrize("step", [1, 1000, 1 << 17])
+def test_raw_deflate(step: int) -> None:
+    assert decode(raw_deflate(TEXT), "deflate", LIMIT, step=step) == TEXT
 
 
 @pytest.mark.parametrize("header", ["", "identity", " , ", "Identity"])
@@ -67,19 +84,35 @@ def test_too_many_in_a_row() -> None:
         decode(TEXT, ",".join(["identity"] * 6), LIMIT)
 
 
-def test_several_gzip_members() -> None:
-    members = gzip.compress(TEXT) + gzip.compress(b"") + gzip.compress(b"end")
-    assert decode(members, "gzip", LIMIT) == TEXT + b"end"
+FIRST = gzip.compress(TEXT)
 
 
-def test_gzip_member_that_ends_with_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = gzip.compress(TEXT)
-    monkeypatch.setattr("client.encoding._ZLIB_SLICE", len(first))
-    assert decode(first + gzip.compress(b"end"), "gzip", LIMIT) == TEXT + b"end"
+@pytest.mark.parametrize("step", [1, len(FIRST) - 1, len(FIRST), len(FIRST) + 1, 1 << 17])
+def test_several_gzip_members(step: int) -> None:
+    members = FIRST + gzip.compress(b"") + gzip.compress(b"end")
+    assert decode(members, "gzip", LIMIT, step=step) == TEXT + b"end"
 
 
-def test_junk_behind_gzip_is_ignored() -> None:
-    assert decode(gzip.compress(TEXT) + bytes(600), "gzip", LIMIT) == TEXT
+@pytest.mark.parametrize("step", [1, 1 << 17])
+@pytest.mark.parametrize("name", ["gzip", "deflate"])
+def test_junk_behind_the_end_is_ignored(name: str, step: int) -> None:
+    assert decode(PACK[name](TEXT) + bytes(600), name, LIMIT, step=step) == TEXT
+
+
+@pytest.mark.parametrize("step", [1, 1 << 17])
+@pytest.mark.parametrize("name", ["br", "zstd"])
+def test_junk_behind_the_end_is_refused(name: str, step: int) -> None:
+    with pytest.raises(EncodingError):
+        decode(PACK[name](TEXT) + bytes(600), name, LIMIT, step=step)
+
+
+def test_limit_between_two_encodings() -> None:
+    """10 MB of empty blocks unpack to nothing, and are too much all the same."""
+    engine = zlib.compressobj(wbits=31)
+    start = engine.compress(b"x") + engine.flush(zlib.Z_FULL_FLUSH)
+    packed = gzip.compress(start + b"\0\0\0\xff\xff" * 2_000_000)
+    with pytest.raises(TooLarge):
+        decode(packed, "gzip, gzip", LIMIT)
 
 
 def test_endless_gzip_members() -> None:

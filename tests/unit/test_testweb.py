@@ -355,7 +355,7 @@ def exchange(url: str, receive_bytes: int = 1 << 20) -> bytes:
         ("/endless", b"HTTP/1.1 200", b"some text"),
         ("/no-content-length", b"HTTP/1.1 200", b"Connection: close"),
         ("/bad-gzip", b"HTTP/1.1 200", b"nonsense"),
-        ("/gzip-bomb", b"HTTP/1.1 200", b"Content-Encoding: gzip"),
+        ("/bomb/gzip", b"HTTP/1.1 200", b"Content-Encoding: gzip"),
         ("/bad-chunk", b"HTTP/1.1 200", b"\r\nzz\r\n"),
         ("/huge-headers", b"HTTP/1.1 200", b"X-Filler"),
         ("/redirect-loop-3?at=2", b"HTTP/1.1 302", b"Location: /redirect-loop-3?at=0"),

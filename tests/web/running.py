@@ -104,10 +104,10 @@ def run_web(
 
 
 @contextmanager
-def run_hostile() -> Iterator[RunningHostile]:
-    """Runs the misbehaving server until the end of the block."""
+def run_hostile(hosts: int = 0, *, ipv6: bool = False) -> Iterator[RunningHostile]:
+    """Runs the misbehaving server until the end of the block, with so many hosts without a robots.txt."""
     with (
-        _logged_child("tests.web.hostile") as (child, log_file),
+        _logged_child("tests.web.hostile", f"--hosts={hosts}", *["--ipv6"] * ipv6) as (child, log_file),
         _stopped_at_end(RunningHostile(child, ROBOTS_HOSTS["none"], log_file)) as running,
     ):
         yield running

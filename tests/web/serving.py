@@ -138,7 +138,8 @@ def _bind_once(addresses: Sequence[str], port: int) -> list[socket.socket]:
     bound: list[socket.socket] = []
     try:
         for address in addresses:
-            bound.append(socket.create_server((address, port), backlog=BACKLOG))
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            bound.append(socket.create_server((address, port), family=family, backlog=BACKLOG))
             port = bound[0].getsockname()[1]
     except OSError:
         for each in bound:
