@@ -1,4 +1,4 @@
-"""The addresses a page links to, with the text of each link. Reads a parsed page, fetches nothing.
+"""What counts as a link, and which address it means. Reads parsed nodes, fetches nothing.
 
 Followed: a, area, frame, iframe, meta refresh, and link with rel canonical, next or prev; with `embedded`
 also what a page shows or runs. References that are empty or only a fragment stay inside the
@@ -6,10 +6,12 @@ page and are no links.
 """
 
 import re
+from collections.abc import Mapping
 from itertools import islice
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
+from client.text import folded
 from common.urls import MAX_URL_LENGTH, resolve
 
 MAX_LINKS = 100_000
@@ -20,49 +22,27 @@ _MAX_ANCHOR_NODES = 200  # tricks nest anchors; without a bound their texts cost
 _RELATIONS = frozenset(["canonical", "next", "prev"])
 _EMBEDDED_RELATIONS = _RELATIONS | {"stylesheet", "icon"}
 
-_FOLLOWED = "a[href],area[href],frame[src],iframe[src],link[rel][href],meta[http-equiv][content],base[href]"
-_EMBEDDED = ",img[src],source[src],video[src],audio[src],embed[src],object[data],script[src]"
+_ATTRIBUTES = {"area": "href", "object": "data"}  # elsewhere it is src
 
 _REFRESH = re.compile(r"""\s*[\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.I | re.DOTALL)
 
 
-def extract(page: LexborHTMLParser, base_url: str, embedded: bool = False) -> list[tuple[str, str]]:
-    """Each address once, in the order of the page, with the first text that is not empty."""
-    base, references = _references(page, embedded)
-    base_address = resolve(base, base_url) if base else None
-    return _resolved(references, base_address or base_url)
+def written(raw: str | None) -> str:
+    """A reference as it is written, without fragment; empty if it stays inside the page or is junk."""
+    return raw.partition("#")[0].strip() if raw and len(raw) <= _MAX_RAW_LENGTH else ""
 
 
-def _references(page: LexborHTMLParser, embedded: bool) -> tuple[str, dict[str, str]]:
-    """The first <base>, and each reference as written, without fragment, with its text.
-
-    URL work is the larger part of mining, so references are told apart as text before any of it.
-    """
-    base = ""
-    found: dict[str, str] = {}
-    for node in page.css(_FOLLOWED + _EMBEDDED if embedded else _FOLLOWED):
-        tag = node.tag
-        if tag == "base":
-            base = base or node.attrs.get("href") or ""
-            continue
-        raw = node.attrs.get("href") if tag == "a" else _reference(node, tag, embedded)
-        if not raw or len(raw) > _MAX_RAW_LENGTH:
-            continue
-        reference = raw.partition("#")[0].strip()
-        if reference and not found.get(reference):
-            found[reference] = _anchor_text(node) if tag == "a" else ""
-    return base, found
-
-
-def _reference(node: LexborNode, tag: str | None, embedded: bool) -> str | None:
+def reference(node: LexborNode, embedded: bool) -> str | None:
+    """To what a node other than an anchor refers."""
     attributes = node.attrs
+    tag = node.tag
     if tag == "link":
         relations = (attributes.get("rel") or "").lower().split()
         wanted = _EMBEDDED_RELATIONS if embedded else _RELATIONS
         return None if wanted.isdisjoint(relations) else attributes.get("href")
     if tag == "meta":
         return _refresh_target(attributes.get("http-equiv") or "", attributes.get("content") or "")
-    return attributes.get("href") or attributes.get("src") or attributes.get("data")
+    return attributes.get(_ATTRIBUTES.get(tag or "", "src"))
 
 
 def _refresh_target(pragma: str, content: str) -> str | None:
@@ -70,7 +50,8 @@ def _refresh_target(pragma: str, content: str) -> str | None:
     return (match[1] or match[2] or match[3]) if match else None
 
 
-def _anchor_text(node: LexborNode) -> str:
+def anchor_text(node: LexborNode) -> str:
+    """The text of an anchor, folded and cut."""
     child = node.first_child
     if child is None:
         return ""
@@ -81,12 +62,9 @@ def _anchor_text(node: LexborNode) -> str:
     return folded(text, MAX_ANCHOR_LENGTH)
 
 
-def folded(text: str, max_length: int) -> str:
-    """`text` with each run of white space as one blank, and cut."""
-    return " ".join(text[: 10 * max_length].split())[:max_length].rstrip()
-
-
-def _resolved(references: dict[str, str], base_url: str) -> list[tuple[str, str]]:
+def resolved(references: Mapping[str, str], base: str, page_url: str) -> list[tuple[str, str]]:
+    """The address of each reference, each address once, with the first text that is not empty."""
+    base_url = (resolve(base, page_url) if base else None) or page_url
     found: dict[str, str] = {}
     for reference, text in references.items():
         address = resolve(reference, base_url)

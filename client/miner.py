@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from client import bounds, charset, links, text
 from client.results import FetchResult, MinedPage
+from client.walk import walk
 from common import urls
 from common.page import PageMeta, PageText, page_xml
 from common.wire import JobSettings, Outcome
@@ -118,8 +119,9 @@ def _mined(result: FetchResult, settings: JobSettings) -> MinedPage:
     # Without events: they cost a seventh of the time and only serve <selectedcontent>, with which a small page can
     # make a huge one.
     page = LexborHTMLParser(part, options=LexborDocumentOptions.WO_EVENTS)
-    found = links.extract(page, result.final_url or result.task.url)
-    content = _content(page, found) if settings.page_parse else PageText(found)
+    seen = walk(page)
+    found = links.resolved(seen.references, seen.base, result.final_url or result.task.url)
+    content = _content(page, found, seen.text) if settings.page_parse else PageText(found)
     addresses = [address for address, _ in found]
     return _page(result, settings, "data.html", encoding, text.title(page), content, addresses, detail)
 
@@ -131,9 +133,9 @@ def _utf8(body: bytes, encoding: str) -> bytes:
     return charset.text_of(body, encoding).encode()
 
 
-def _content(page: LexborHTMLParser, found: list[tuple[str, str]]) -> PageText:
+def _content(page: LexborHTMLParser, found: list[tuple[str, str]], visible: str) -> PageText:
     description, keywords = text.meta(page, ("description", "keywords"))
-    return PageText(found, description, keywords, text.visible(page))
+    return PageText(found, description, keywords, visible)
 
 
 def _page(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from client import links, text
+from client.walk import walk
 from common.urls import resolve
 from tests.web.nginx import python_docs
 
@@ -16,7 +17,12 @@ BASE = "http://example.org/dir/page.html"
 
 
 def _extract(html: str, embedded: bool = False) -> list[tuple[str, str]]:
-    return links.extract(LexborHTMLParser(html), BASE, embedded)
+    return _extracted(LexborHTMLParser(html), embedded)
+
+
+def _extracted(page: LexborHTMLParser, embedded: bool = False) -> list[tuple[str, str]]:
+    seen = walk(page, embedded)
+    return links.resolved(seen.references, seen.base, BASE)
 
 
 def _addresses(html: str, embedded: bool = False) -> list[str]:
@@ -132,7 +138,7 @@ def test_the_number_of_links_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 def test_any_text_in_a_reference_gives_crawlable_addresses_or_none(references: list[str]) -> None:
     escaped = [reference.replace("&", "&amp;").replace('"', "&quot;") for reference in references]
     html = "".join(f'<a href="{reference}">' for reference in escaped)
-    for address, _ in links.extract(LexborHTMLParser(html.encode("utf-8", "replace")), BASE):
+    for address, _ in _extracted(LexborHTMLParser(html.encode("utf-8", "replace"))):
         assert resolve(address) == address
 
 

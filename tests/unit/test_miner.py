@@ -187,7 +187,7 @@ def test_a_page_that_cannot_be_mined_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     def broken(*_: object) -> None:
         raise RuntimeError("the parser broke")
 
-    monkeypatch.setattr(miner.links, "extract", broken)
+    monkeypatch.setattr(miner.links, "resolved", broken)
     page = miner.mine(_fetched(HTML.encode()), SETTINGS)
     assert (page.outcome, page.body, list(page.links)) == (Outcome.STORED, HTML.encode(), [])
     assert page.detail == "not mined: RuntimeError: the parser broke"

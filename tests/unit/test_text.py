@@ -3,14 +3,7 @@
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from client import text
-
-
-def test_lexbor_numbers_texts_as_we_assume() -> None:
-    body = LexborHTMLParser("<body>text").body
-    assert body is not None
-    assert body.first_child is not None
-    assert body.first_child.tag_id == text._TEXT_ID
+from client import text, walk
 
 
 @pytest.mark.parametrize(
@@ -34,12 +27,12 @@ def test_lexbor_numbers_texts_as_we_assume() -> None:
     ],
 )
 def test_visible_text(html: str, expected: str) -> None:
-    assert text.visible(LexborHTMLParser(html)) == expected
+    assert walk.walk(LexborHTMLParser(html)).text == expected
 
 
 def test_visible_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "MAX_TEXT_LENGTH", 20)
-    assert text.visible(LexborHTMLParser("<p>" + "word " * 100)) == "word word word word"
+    monkeypatch.setattr(walk, "MAX_TEXT_LENGTH", 20)
+    assert walk.walk(LexborHTMLParser("<p>" + "word " * 100)).text == "word word word word"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,124 @@
+"""One walk over a parsed page: the references it makes, and the text a reader sees.
+
+To make a Python object of a node costs more than anything that is done with it, so each node is visited once.
+Scripts, styles and the like have no text; a block begins a new word, so that <li>one<li>two is not onetwo.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from client import links
+from client.text import folded
+
+MAX_TEXT_LENGTH = 1_000_000
+
+_BLOCKS = """
+address article aside blockquote br button caption center dd details dialog dir div dl dt fieldset figcaption
+figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr img input legend li main menu nav object
+ol option optgroup p pre search section select summary table tbody td textarea tfoot th thead tr ul video
+"""
+_HIDDEN = "script style noscript iframe noembed noframes title"
+_REFERRING = "area frame iframe link meta base"
+_EMBEDDING = "img source video audio embed object script"
+
+_TEXT, _BLOCK, _HIDE, _ANCHOR, _REFERENCE, _EMBEDDED = (1 << bit for bit in range(6))
+
+
+def _roles() -> dict[int, int]:
+    """What to do at each kind of node, by lexbor's number for it: comparing numbers costs half of comparing names."""
+    document = LexborHTMLParser("<body>text")
+    text = document.body and document.body.first_child
+    assert text is not None
+    roles = {text.tag_id: _TEXT}
+    for names, role in (
+        (_BLOCKS, _BLOCK),
+        (_HIDDEN, _HIDE),
+        ("a", _ANCHOR),
+        (_REFERRING, _REFERENCE),
+        (_EMBEDDING, _EMBEDDED),
+    ):
+        for name in names.split():
+            number = document.create_node(name).tag_id
+            roles[number] = roles.get(number, 0) | role
+    return roles
+
+
+_ROLES = _roles()
+
+
+@dataclass(slots=True)
+class Walked:
+    """What a walk has found. References are as written, each with its first text that is not empty."""
+
+    base: str = ""  # of the first <base>
+    references: dict[str, str] = field(default_factory=dict)
+    text: str = ""  # each run of white space as one blank
+
+
+def walk(page: LexborHTMLParser, embedded: bool = False) -> Walked:
+    """Visit every node once; with `embedded` what a page shows or runs counts as a reference, too."""
+    found = Walked()
+    if page.root is not None:
+        pieces = _pieces(page.root.traverse(include_text=True), found, embedded)
+        found.text = folded("".join(pieces), MAX_TEXT_LENGTH)
+    return found
+
+
+def _pieces(nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> list[str]:
+    """Texts in order, with a blank where a block begins or ends. Runs for every node, so few calls."""
+    pieces: list[str] = []
+    in_word = False  # the next text would continue the last one
+    role_of = _ROLES.get
+    for node in nodes:
+        role = role_of(node.tag_id)
+        if role is None:
+            continue
+        if role == _TEXT:
+            text = node.text_content
+            if not text:
+                continue
+            if in_word and text[0] > " " and _is_after_block(node):
+                pieces.append(" ")
+            pieces.append(text)
+            in_word = text[-1] > " "
+            continue
+        if role & _BLOCK:
+            pieces.append(" ")
+            in_word = False
+        if role != _BLOCK:
+            _note(node, role, found, embedded)
+            if role & _HIDE:
+                _pass_hidden(node, nodes, found, embedded)
+    return pieces
+
+
+def _is_after_block(text: LexborNode) -> bool:
+    """Whether a block ends before this text, or before the elements that begin with it."""
+    node: LexborNode | None = text
+    while node is not None and node.prev is None:
+        node = node.parent
+    before = node and node.prev
+    return before is not None and bool(_ROLES.get(before.tag_id, 0) & _BLOCK)
+
+
+def _note(node: LexborNode, role: int, found: Walked, embedded: bool) -> None:
+    """Keep the reference that this node makes, if it makes one."""
+    if role == _ANCHOR:
+        reference = links.written(node.attrs.get("href"))
+        if reference and not found.references.get(reference):
+            found.references[reference] = links.anchor_text(node)
+    elif role & _REFERENCE or (embedded and role & _EMBEDDED):
+        if node.tag == "base":
+            found.base = found.base or node.attrs.get("href") or ""
+        elif reference := links.written(links.reference(node, embedded)):
+            found.references.setdefault(reference, "")
+
+
+def _pass_hidden(node: LexborNode, nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> None:
+    """Advance `nodes`, which has just given `node`, past everything inside it: its links count, its text does not."""
+    below = sum(1 for _ in node.traverse(include_text=True)) - 1
+    for inner in islice(nodes, below):
+        _note(inner, _ROLES.get(inner.tag_id, 0), found, embedded)
