@@ -26,23 +26,29 @@ def main() -> int:
     parser.add_argument("clients", type=int)
     parser.add_argument("--dir", type=Path, required=True)
     options, rest = parser.parse_known_args()
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     crawl = _started("onehost.main", ["--dir", str(options.dir), *rest])
-    signal.signal(signal.SIGTERM, lambda *_: crawl.terminate())
-    port = _port(options.dir / ".mem" / "urlServer.log", crawl)
-    numbers = range(2, options.clients + 1) if port else ()
-    others = [_client(port or "", options.dir / f"client{number}") for number in numbers]
+    others: list[subprocess.Popen[bytes]] = []
     try:
-        return crawl.wait()
+        port = _port(options.dir / ".mem" / "urlServer.log", crawl, told)
+        if port is not None:
+            others += [_client(port, options.dir / f"client{number}") for number in range(2, options.clients + 1)]
+        while crawl.poll() is None and not told:
+            time.sleep(_POLL_SECONDS)
     finally:
+        # Before crawl, if that is still there: they have something to deliver to its servers.
         for process in others:
             process.terminate()
         for process in others:
             process.wait()
+        crawl.terminate()
+    return crawl.wait()
 
 
-def _port(log: Path, crawl: subprocess.Popen[bytes]) -> str | None:
-    """Where the URL server listens; None if the crawl is over before it says so."""
-    while crawl.poll() is None:
+def _port(log: Path, crawl: subprocess.Popen[bytes], told: Sequence[int]) -> str | None:
+    """Where the URL server listens; None if the crawl is over, or we are told to end, before it says so."""
+    while crawl.poll() is None and not told:
         if log.exists() and (match := _LISTENS.search(log.read_text(errors="replace"))):
             return match[1]
         time.sleep(_POLL_SECONDS)
