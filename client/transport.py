@@ -4,6 +4,7 @@ It follows no redirects, asks no robots.txt, keeps no cookies and judges no stat
 """
 
 import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pycurl
 
 from client.addresses import is_closed
@@ -22,6 +24,13 @@ from common.wire import Outcome, clean_text
 __all__ = ["Headers", "Limits", "Response", "Transport", "TransportError", "Wanted"]
 
 _HOSTS_FILE = Path("/etc/hosts")
+# Where systems keep the certificates to trust: Debian, Fedora, SUSE, Alpine. libcurl knows only one place.
+_CA_FILES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
 _ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.8"
 _RECEIVE_BYTES = 1 << 17  # fewer and larger calls of the body callback than with curl's 16 KB
 _MAX_CONNECTIONS = 16  # kept open by one handle for later requests; a process often has 1,024 descriptors
@@ -176,11 +185,19 @@ def _new_handle(user_agent: str, verify_tls: bool) -> Any:
         pycurl.MAXAGE_CONN: _MAX_IDLE_SECONDS,
         pycurl.SSL_VERIFYPEER: int(verify_tls),
         pycurl.SSL_VERIFYHOST: 2 if verify_tls else 0,
+        pycurl.CAINFO: _ca_file(),
         pycurl.SSLVERSION: pycurl.SSLVERSION_TLSv1_2,
     }
     for option, value in options.items():
         curl.setopt(option, value)
     return curl
+
+
+def _ca_file() -> str:
+    """The certificates to trust: what SSL_CERT_FILE names, else the system's, else (in a bare container) certifi's."""
+    openssl = ssl.get_default_verify_paths().cafile
+    known = (openssl, *_CA_FILES) if openssl else _CA_FILES
+    return next((file for file in known if Path(file).is_file()), certifi.where())
 
 
 def _families(url: str) -> int:

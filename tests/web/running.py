@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPConnection
 from pathlib import Path
@@ -11,7 +12,9 @@ from urllib.parse import urlsplit
 
 from tests.web.child import Child
 from tests.web.graph import Web
+from tests.web.hostile import plain_hosts
 from tests.web.hostile_robots import ROBOTS_HOSTS
+from tests.web.hostile_tls import AUTHORITY_NAME, TLS_HOSTS
 from tests.web.requestlog import Request, read_log
 from tests.web.server import host_names
 from tests.web.serving import CONTROL_HOST
@@ -79,6 +82,22 @@ class RunningHostile(RunningServer):
         """The address of a behaviour, on the host with that kind of robots.txt."""
         return f"http://{ROBOTS_HOSTS[robots]}:{self.port}{path}"
 
+    def plain_url(self, number: int, path: str) -> str:
+        """The address of a behaviour on one of the hosts without a robots.txt, counted from 0."""
+        return f"http://{plain_hosts(number + 1)[number]}:{self.port}{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTls:
+    """Servers with bad TLS, and the certificate that a client must trust to find that out."""
+
+    port: int
+    authority: Path
+
+    def url(self, kind: str) -> str:
+        """An address of that kind."""
+        return f"https://{TLS_HOSTS[kind]}:{self.port}/"
+
 
 @contextmanager
 def run_web(
@@ -111,6 +130,13 @@ def run_hostile(hosts: int = 0, *, ipv6: bool = False) -> Iterator[RunningHostil
         _stopped_at_end(RunningHostile(child, ROBOTS_HOSTS["none"], log_file)) as running,
     ):
         yield running
+
+
+@contextmanager
+def run_hostile_tls(folder: Path) -> Iterator[RunningTls]:
+    """Runs the servers with bad TLS until the end of the block; `folder` is for their certificates."""
+    with Child("tests.web.hostile_tls", f"--folder={folder}") as child:
+        yield RunningTls(child.port, folder / AUTHORITY_NAME)
 
 
 @contextmanager

@@ -6,9 +6,10 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,16 +82,23 @@ async def read_head(reader: asyncio.StreamReader) -> Head | None:
     return Head(words[0], words[1], words[2], headers, unix, monotonic)
 
 
-def run_server(handler: Handler, addresses: Sequence[str], port: int) -> None:
-    """Serves on the same port of all addresses, prints `ready PORT`, ends on SIGTERM or end of input."""
+def run_server(
+    handler: Handler, addresses: Sequence[str], port: int, tls: Mapping[str, ssl.SSLContext] | None = None
+) -> None:
+    """Serves on the same port of all addresses, prints `ready PORT`, ends on SIGTERM or end of input.
+
+    `tls` has what is said at an address before anything else, if it talks TLS."""
     with suppress(KeyboardInterrupt):
-        asyncio.run(_run(handler, addresses, port))
+        asyncio.run(_run(handler, addresses, port, tls or {}))
 
 
-async def _run(handler: Handler, addresses: Sequence[str], port: int) -> None:
+async def _run(handler: Handler, addresses: Sequence[str], port: int, tls: Mapping[str, ssl.SSLContext]) -> None:
     listening = _bind(addresses, port)
     stop = _told_to_stop()
-    servers = [await asyncio.start_server(_guarded(handler), sock=each) for each in listening]
+    servers = [
+        await asyncio.start_server(_guarded(handler), sock=each, ssl=tls.get(address))
+        for address, each in zip(addresses, listening, strict=True)
+    ]
     print("ready", listening[0].getsockname()[1], flush=True)
     await stop.wait()
     for server in servers:
