@@ -1,6 +1,6 @@
-"""Gets what the tests need from outside Python: foreign programs, a documentation set, npm's soap package.
+"""Gets what the tests need from outside Python: foreign programs, pages of documentation, test data, npm's soap.
 
-Programs are installed with apt-get, and only as root. nginx and the documentation are unpacked into .setup/
+Programs are installed with apt-get, and only as root. nginx and the pages are unpacked into .setup/
 instead: installing nginx would start a server on port 80, and slim images are set to drop /usr/share/doc.
 What cannot be had is listed, with the command that would get it; its tests are skipped.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,12 +17,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from environment import ROOT, SetupError, locked, run, say
+from environment import REQUIREMENTS, ROOT, SetupError, locked, run, say
 
 CACHE = ROOT / ".setup"
 FOREIGN = ROOT / "tests" / "foreign"
-PROGRAMS = {"curl": "curl", "lftp": "lftp", "node": "nodejs", "npm": "npm", "wget": "wget"}
+PROGRAMS = {"curl": "curl", "ip": "iproute2", "lftp": "lftp", "node": "nodejs", "npm": "npm", "wget": "wget"}
 DOC_PACKAGES = ("python3.11-doc", "python3.12-doc", "python3.13-doc")
+# Real pages: one in many languages and some old encodings, one written by hand in the last century.
+PAGE_PACKAGES = ("apache2-doc", "mh-book")
 APT_INSTALL = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
 
 _updated = False
@@ -134,6 +137,47 @@ def get_documentation() -> None:
     )
 
 
+def get_pages() -> None:
+    """Puts further pages, as Debian packs them, under .setup/packages."""
+    for package in PAGE_PACKAGES:
+        target = CACHE / "packages" / package
+        if not target.exists():
+            say(f"getting {package}")
+            unpack(package, target)
+
+
+def get_html5lib_tests() -> None:
+    """Puts html5lib's source, the only package with its test data, under .setup/packages."""
+    pinned = re.search(r"^html5lib==(\S+)", (REQUIREMENTS / "test.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned is not None
+    target = CACHE / "packages" / "html5lib-source"
+    if (target / "version").exists() and (target / "version").read_text() == pinned[1]:
+        return
+    say("getting html5lib's tests")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="part-") as name:
+        folder = Path(name)
+        download_source(f"html5lib=={pinned[1]}", folder)
+        (archive,) = folder.glob("*.tar.gz")
+        (folder / "content").mkdir()
+        run(["tar", "xzf", str(archive), "--strip-components=1", "-C", str(folder / "content")])
+        (folder / "content" / "version").write_text(pinned[1])
+        shutil.rmtree(target, ignore_errors=True)
+        (folder / "content").rename(target)
+
+
+def download_source(requirement: str, folder: Path) -> None:
+    """pip runs the set-up of a source that it downloads; html5lib's needs a setuptools that still has pkg_resources."""
+    constraint = folder / "constraint.txt"
+    constraint.write_text("setuptools==80.9.0\n")
+    # The variable that counts depends on the version of pip.
+    env = ["env", f"PIP_CONSTRAINT={constraint}", f"PIP_BUILD_CONSTRAINT={constraint}"]
+    python = ROOT / f".venv-{sys.version_info.major}.{sys.version_info.minor}" / "bin" / "python"
+    name = requirement.partition("==")[0]
+    options = ["-qq", "--disable-pip-version-check", "--no-deps", "--no-binary", name, "--dest", str(folder)]
+    run([*env, str(python), "-m", "pip", "download", *options, requirement])
+
+
 def get_npm_packages() -> None:
     if not shutil.which("npm"):
         raise SetupError("needs npm")
@@ -150,6 +194,8 @@ STEPS: dict[str, Callable[[], None]] = {
     "programs": get_programs,
     "nginx": get_nginx,
     "Python's documentation": get_documentation,
+    "other pages": get_pages,
+    "html5lib's tests": get_html5lib_tests,
     "npm's soap": get_npm_packages,
 }
 
