@@ -1,4 +1,4 @@
-"""Which encoding a page is in, decided as browsers do: byte order mark, HTTP header, <meta> near the start;
+"""Which encoding a page is in, decided as browsers do: byte order mark, HTTP header, <meta>, first near the start;
 then, where nothing is declared, UTF-8 if it fits, else detection, else windows-1252.
 
 Encodings go by the names and labels of the WHATWG Encoding standard, which differ from Python's: a page that
@@ -14,6 +14,7 @@ from bs4.dammit import EncodingDetector
 FALLBACK = "windows-1252"
 
 _PRESCAN_BYTES = 1024
+_LATE_BYTES = 32 << 10  # browsers set no limit, but a head longer than this is rare
 _SAMPLE_BYTES = 8192  # detection costs about 1 ms a kilobyte in the worst case
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16be"), (codecs.BOM_UTF16_LE, "utf-16le"))
 
@@ -98,7 +99,12 @@ _ATTRIBUTE = re.compile(
     rb"""[\t\n\f\r /]*([^\t\n\f\r />=][^\t\n\f\r />=]*)"""
     rb"""(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)"|'([^']*)'|([^\t\n\f\r >"'][^\t\n\f\r >]*)))?"""
 )
-_CHARSET_IN_CONTENT = re.compile(rb"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""")
+_CHARSET_IN_CONTENT = re.compile(rb"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"'][^\s;]*))""")
+# What may hold the text of a tag that is none. An end that is missing is the end of all.
+_NO_TAGS = re.compile(
+    rb"<!--(?:-?>|.*?(?:--!?>|\Z))|<(script|style|title|textarea|xmp|iframe|noembed|noframes)[\s/>].*?(?:</\1|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
 _XML_DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
 
 
@@ -113,7 +119,7 @@ def encoding_of(body: bytes, http_charset: str) -> str:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return name
-    return encoding_for(http_charset) or _declared(body[:_PRESCAN_BYTES]) or _detected(body)
+    return encoding_for(http_charset) or _declared(body) or _detected(body)
 
 
 def encoding_for(label: str) -> str | None:
@@ -126,19 +132,33 @@ def text_of(body: bytes, name: str) -> str:
     return body.decode(_CODECS.get(name, name), "replace").removeprefix("\ufeff")
 
 
-def _declared(head: bytes) -> str | None:
-    """WHATWG "prescan a byte stream": the first <meta> that names an encoding; then the XML declaration."""
-    for attributes in _metas(head):
-        name = _meta_encoding(attributes)
-        if name:
-            # A page that can say so in ASCII is not in UTF-16.
-            return "utf-8" if name.startswith("utf-16") else name
-    declaration = _XML_DECLARATION.match(head)
-    name = encoding_for(declaration[1].decode("ascii")) if declaration else None
+def _declared(body: bytes) -> str | None:
+    """What the page says itself: a <meta> near the start, the XML declaration, a <meta> farther on."""
+    head = body[:_PRESCAN_BYTES]
+    name = _in_meta(head) or _in_xml(head) or _late(body[:_LATE_BYTES])
+    # A page that can say so in ASCII is not in UTF-16.
     return "utf-8" if name and name.startswith("utf-16") else name
 
 
+def _in_meta(head: bytes) -> str | None:
+    """WHATWG "prescan a byte stream": the first <meta> that names an encoding."""
+    return next(filter(None, map(_meta_encoding, _metas(head))), None)
+
+
+def _in_xml(head: bytes) -> str | None:
+    declaration = _XML_DECLARATION.match(head)
+    return encoding_for(declaration[1].decode("ascii")) if declaration else None
+
+
+def _late(start: bytes) -> str | None:
+    """WHATWG "change the encoding": a <meta> that the prescan did not reach counts when the parser comes to it."""
+    if len(start) <= _PRESCAN_BYTES or b"charset" not in start.lower():
+        return None
+    return _in_meta(_NO_TAGS.sub(b" ", start))
+
+
 def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
+    """The attributes of each <meta>. A tag without an end is none."""
     position = 0
     while start := _TAG_START.search(head, position):
         if start[0] == b"<!--":
@@ -150,7 +170,7 @@ def _metas(head: bytes) -> Iterator[dict[bytes, bytes]]:
         else:
             attributes, end = _attributes(head, start.end() - 1)
             position = end
-            if _META.match(head, start.end() - 1):
+            if end < len(head) and _META.match(head, start.end() - 1):
                 yield attributes
         if end < 0:
             return
@@ -166,12 +186,14 @@ def _attributes(head: bytes, position: int) -> tuple[dict[bytes, bytes], int]:
 
 
 def _meta_encoding(attributes: dict[bytes, bytes]) -> str | None:
-    if b"charset" in attributes:
-        return encoding_for(attributes[b"charset"].decode("latin-1"))
-    if attributes.get(b"http-equiv") != b"content-type":
+    label = attributes.get(b"charset")
+    if label is None and attributes.get(b"http-equiv") == b"content-type":
+        match = _CHARSET_IN_CONTENT.search(attributes.get(b"content", b""))
+        label = (match[1] or match[2] or match[3]) if match else None
+    # In HTTP quotes may surround a label. Here they are gone; one that is left is a mistake that makes it void.
+    if not label or b'"' in label or b"'" in label:
         return None
-    match = _CHARSET_IN_CONTENT.search(attributes.get(b"content", b""))
-    return encoding_for((match[1] or match[2] or match[3] or b"").decode("latin-1")) if match else None
+    return encoding_for(label.decode("latin-1"))
 
 
 def _detected(body: bytes) -> str:
