@@ -24,6 +24,12 @@ _EMBEDDED_RELATIONS = _RELATIONS | {"stylesheet", "icon"}
 
 _ATTRIBUTES = {"area": "href", "object": "data"}  # elsewhere it is src
 
+# These mean the same on every page of a folder, in contrast to ?a=b or http:?a=b.
+_SAME_IN_A_FOLDER = re.compile(r"(?:https?://)?[A-Za-z0-9_.~/-][A-Za-z0-9_.~/?&=%+-]{0,200}")
+_MAX_FOLDER_LENGTH = 300
+_MAX_REMEMBERED = 20_000
+_PAGES_BETWEEN_CHECKS = 50
+
 _REFRESH = re.compile(r"""\s*[\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.I | re.DOTALL)
 
 
@@ -65,12 +71,39 @@ def anchor_text(node: LexborNode) -> str:
 def resolved(references: Mapping[str, str], base: str, page_url: str) -> list[tuple[str, str]]:
     """The address of each reference, each address once, with the first text that is not empty."""
     base_url = (resolve(base, page_url) if base else None) or page_url
+    known = _memory.of(base_url)
     found: dict[str, str] = {}
     for reference, text in references.items():
-        address = resolve(reference, base_url)
+        address = known.get(reference, "")
+        if address == "":
+            address = resolve(reference, base_url)
+            if _SAME_IN_A_FOLDER.fullmatch(reference):
+                known[reference] = address
         if address is None or found.get(address):
             continue
         if len(found) == MAX_LINKS and address not in found:
             break
         found[address] = text
     return list(found.items())
+
+
+class _Memory:
+    """Addresses of references by the folder of their page: the pages of a site repeat most of their links.
+
+    Threads share it without a lock. The worst they can do to each other is to resolve something twice.
+    """
+
+    def __init__(self) -> None:
+        self._folders: dict[str, dict[str, str | None]] = {}
+        self._pages = 0
+
+    def of(self, base_url: str) -> dict[str, str | None]:
+        """What is known of references on a page, to be read and written."""
+        self._pages += 1
+        if self._pages % _PAGES_BETWEEN_CHECKS == 0 and sum(map(len, self._folders.values())) > _MAX_REMEMBERED:
+            self._folders = {}
+        folder = base_url.partition("?")[0].rpartition("/")[0]
+        return self._folders.setdefault(folder, {}) if len(folder) <= _MAX_FOLDER_LENGTH else {}
+
+
+_memory = _Memory()

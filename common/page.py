@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape, quoteattr
 
 XML_NAME = "data.xml"
 
 # Characters that no XML 1.0 document may contain; pages contain them all the same.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_CONTROLS = bytes(byte for byte in range(0x20) if byte not in b"\t\n\r")
+_NO_CHARACTERS = ("\ufffe".encode(), "\uffff".encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,13 @@ class PageText:
 def page_xml(meta: PageMeta, content: PageText) -> bytes:
     """data.xml of one page. Built as text: an element tree costs ten times as much and this runs for every page."""
     parts = ['<?xml version="1.0" encoding="UTF-8"?>\n<page>\n <meta>\n']
-    parts += [f"  <{tag}>{_text(value)}</{tag}>\n" for tag, value in _meta_elements(meta)]
+    parts += [f"  <{tag}>{_escaped(value)}</{tag}>\n" for tag, value in _meta_elements(meta)]
     parts.append(" </meta>\n <links>\n")
-    parts += [f"  <link url={quoteattr(url)}>{_text(anchor)}</link>\n" for url, anchor in content.links]
+    parts += [f'  <link url="{_escaped(url)}">{_escaped(anchor)}</link>\n' for url, anchor in content.links]
     parts.append(" </links>\n <data>\n")
-    parts += [f"  <{tag}>{_text(value)}</{tag}>\n" for tag, value in _data_elements(content)]
+    parts += [f"  <{tag}>{_escaped(value)}</{tag}>\n" for tag, value in _data_elements(content)]
     parts.append(" </data>\n</page>\n")
-    return "".join(parts).encode()
+    return _encoded("".join(parts))
 
 
 def links_in(xml: bytes) -> list[str]:
@@ -68,8 +69,21 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _text(value: str) -> str:
-    return escape(_NOT_XML.sub("\ufffd", value), {"\r": "&#13;"})
+def _escaped(value: str) -> str:
+    """As text, or as an attribute in double quotes."""
+    value = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return value.replace('"', "&quot;").replace("\r", "&#13;")
+
+
+def _encoded(document: str) -> bytes:
+    """In UTF-8, with what XML forbids replaced. Looked for in bulk first: the expression takes twenty times as long."""
+    try:
+        data = document.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        data = b""
+    if data and len(data.translate(None, _CONTROLS)) == len(data) and not any(mark in data for mark in _NO_CHARACTERS):
+        return data
+    return _NOT_XML.sub("\ufffd", document).encode()
 
 
 def _meta_elements(meta: PageMeta) -> list[tuple[str, str]]:

@@ -192,3 +192,35 @@ def test_beautiful_soup_finds_the_same_in_real_pages() -> None:
         assert anchors == {address: anchor for address, anchor in _truth(soup).items() if anchor}
         assert soup.title is not None
         assert text.title(page) == " ".join(soup.title.get_text().split())
+
+
+def test_what_is_remembered_of_one_page_is_right_on_the_next() -> None:
+    references = [
+        "x",
+        "?q=1",
+        "./y",
+        "../z",
+        "/r",
+        "//h.org/p",
+        "http:?q=2",
+        "http:x",
+        "https://h.org/a",
+        "a:b",
+        "\x01?c",
+    ]
+    pages = [
+        "http://a.org/d/1?x=/y", "http://a.org/d/2", "http://a.org/d/e/1", "https://a.org/d/1", "http://b.org/", "http://a.org/d"
+    ]  # fmt: skip
+    for _ in range(2):
+        for page in pages:
+            expected = [resolve(reference, page) for reference in references]
+            found = links.resolved(dict.fromkeys(references, ""), "", page)
+            assert [address for address, _ in found] == list(dict.fromkeys(filter(None, expected)))
+
+
+def test_memory_of_links_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "_MAX_REMEMBERED", 100)
+    monkeypatch.setattr(links, "_memory", links._Memory())
+    for number in range(200):
+        links.resolved({f"{number}-{link}": "" for link in range(10)}, "", f"http://a.org/{number % 7}/")
+    assert sum(map(len, links._memory._folders.values())) <= 100 + links._PAGES_BETWEEN_CHECKS * 10
