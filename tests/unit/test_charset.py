@@ -80,6 +80,48 @@ DECLARATIONS = [
 ]
 
 
+# The Encoding standard's tables where Python's codec of the same name has another, or is easily confused.
+TEXTS = [
+    ("euc-kr", b"\xb0\xa1\x8c\x63", "가똠"),
+    ("shift_jis", b"\x87\x40\x81\x60\x5c\x7e\xb1\xed\x40\xfa\x40", "①～\\~ｱ纊ⅰ"),
+    ("euc-jp", b"\xc6\xfc\xcb\xdc\x8e\xb1\x8f\xb0\xa1", "日本ｱ丂"),
+    ("euc-jp", b"\xad\xa1\xad\xea\xad\xb5\xad\xe2\xf9\xa1a", "①㈱Ⅰ№纊a"),
+    ("euc-jp", b"a\xffb\xa1", "a\ufffdb\ufffd"),
+    ("iso-2022-jp", b"\x1b$BF|\x1b(B a \x1b(I1\x1b(B", "日 a ｱ"),
+    ("gb2312", b"\xd6\xd0\x81\x40\xa2\xe3", "中丂€"),
+    ("gb18030", b"\x81\x30\x81\x30", "\x80"),
+    ("big5", b"\xa4\xa4\x87\x40\xf9\xd6", "中䏰碁"),
+    ("iso-8859-1", b"\x80\x93", "€“"),
+    ("iso-8859-9", b"\x80\xfd", "€ı"),
+    ("tis-620", b"\xa1\x80", "ก€"),
+    ("macintosh", b"\xdb", "€"),
+    ("x-mac-cyrillic", b"\xff\xa2", "€Ґ"),
+    ("iso-8859-8-i", b"\xe0", "א"),
+    ("windows-1253", b"\xaa", "\ufffd"),
+    ("utf-8", b"\xed\xa0\x80 \xf0\x9f\x98x \xc0\x80", "\ufffd\ufffd\ufffd \ufffdx \ufffd\ufffd"),
+]
+AS_PYTHON_HAS_IT = pytest.mark.xfail(reason="as Python's codec has it")
+# Known differences of Python's codecs that are left: rare characters, and some that look the same.
+DIFFERENT_TEXTS = [
+    ("euc-jp", b"\xa1\xc1\xa1\xdd", "～－"),
+    ("iso-2022-jp", b"\x1b$B-!\x1b(B", "①"),
+    ("gbk", b"\x80", "€"),
+    ("big5", b"\xa3\xe1", "€"),
+    ("koi8-u", b"\xae\xbe", "ўЎ"),
+    ("windows-1255", b"\xca", "\u05ba"),
+    ("windows-1252", b"\x81", "\x81"),
+    ("x-user-defined", b"\x80", "\uf780"),
+]
+
+
+@pytest.mark.parametrize(
+    ("label", "body", "text"),
+    [*TEXTS, *(pytest.param(*row, marks=AS_PYTHON_HAS_IT) for row in DIFFERENT_TEXTS)],
+)
+def test_texts(label: str, body: bytes, text: str) -> None:
+    assert charset.decode(body, label)[0] == text
+
+
 @pytest.mark.parametrize(("label", "name"), LABELS)
 def test_labels(label: str, name: str | None) -> None:
     assert charset.encoding_for(label) == name
