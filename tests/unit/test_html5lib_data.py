@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import XMLParsedAsHTMLWarning
+from webencodings.labels import LABELS
 
 from client import charset
 from tests.mining import Mined, mined
@@ -41,11 +42,21 @@ REASONS = {
 }
 
 
+# The standard decodes the first three to nothing, and nobody reads pages in the last.
+OTHER_LABELS = {"hz-gb-2312": None, "csiso2022kr": None, "iso-2022-kr": None, "x-user-defined": "windows-1252"}
+
+
 def _sections(kind: str) -> Iterator[tuple[Path, bytes]]:
     """Each test of the files of a folder, from its data on."""
     for path in sorted((DATA / kind).rglob("*.dat")):
         for section in re.split(rb"(?:\A|\n)#data\n", path.read_bytes())[1:]:
             yield path, section
+
+
+def test_labels_of_encodings() -> None:
+    found = {label: charset.encoding_for(label) for label in LABELS}
+    assert found == {**LABELS, **OTHER_LABELS}
+    assert len(LABELS) > 200
 
 
 def test_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
