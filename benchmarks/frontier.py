@@ -22,7 +22,7 @@ from common.clock import SystemClock
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.frontier.frontier import Frontier, Rules
 from server.frontier.rocks import RocksStore
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 
 HOSTS = 10_000
 KNOWN_SHARE = 0.45

@@ -24,7 +24,7 @@ from common.clock import ManualClock
 from common.wire import FoundUrl, HostFact, HostShare, Outcome, Report, UrlResult, UrlTask
 from server.frontier.frontier import Frontier, Rules
 from server.frontier.rocks import RocksStore
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 
 DELAY_SECONDS = 1.0
 FETCH_SECONDS = 0.3

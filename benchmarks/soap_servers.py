@@ -21,7 +21,7 @@ from common.settings import Settings
 from common.wire import FoundUrl
 from server.frontier.frontier import Frontier, Rules
 from server.frontier.rocks import RocksStore
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 from server.urlserver.http import Guard, HttpServer
 from server.urlserver.journal import Journal
 from server.urlserver.service import UrlService

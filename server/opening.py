@@ -10,7 +10,7 @@ from common.settings import Settings
 from server.frontier.frontier import START_URLS_KEY, Frontier, Rules
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store, Table
-from server.policy.scope import Policy, policy_of
+from server.policy.policy import Policy, policy_of
 
 STORE_FOLDER = "frontier"
 ADDRESS_NAME = "urlServer.address"  # beside it: where the server that has it open can be called

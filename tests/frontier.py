@@ -11,7 +11,7 @@ from server.frontier.frontier import Frontier, Leased, Rules, Settled
 from server.frontier.records import State
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 
 STATES = ("known", "queued", "leased", "done", "failed", "excluded")
 

@@ -12,7 +12,7 @@ from server.frontier.records import KEY_LENGTH
 from server.frontier.retries import PROBE_URLS
 from server.frontier.store import Store
 from server.frontier.turns import Turns
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 
 _MANY = 1_000_000
 _LONGEST_BACKOFF_SECONDS = 300.0

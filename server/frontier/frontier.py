@@ -24,7 +24,7 @@ from server.frontier.leasing import Leased, Leasing
 from server.frontier.records import FailedRecord, State, UrlState, key_of_entry
 from server.frontier.settling import Settling
 from server.frontier.store import Store, Table
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 
 __all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 

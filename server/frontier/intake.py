@@ -74,7 +74,7 @@ def admit(core: Core, change: Change, candidates: Candidates, start: bool = Fals
             host.known += 1
         else:
             _take_excluded(core, change, host)
-        rule = "" if start else core.policy.excluded_by(name, item.depth, item.hops)
+        rule = "" if start else core.policy.excluded_by(item.url, name, item.depth, item.hops)
         if rule:
             change.exclude(host, key, rule)
         else:
@@ -101,7 +101,7 @@ def _is_reprieved(core: Core, state: bytes, item: Candidate, start: bool) -> boo
     host = core.hosts.find(name)
     if host is None or host.id != known.place.host:  # counted there, so it stays there
         return False
-    return start or not core.policy.excluded_by(name, item.depth, item.hops)
+    return start or not core.policy.excluded_by(item.url, name, item.depth, item.hops)
 
 
 def _take_excluded(core: Core, change: Change, host: Host) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from server.frontier.frontier import Rules
 from server.frontier.rocks import RocksStore
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 from tests.frontier import Case, Make
 from tests.memory_store import MemoryStore
 

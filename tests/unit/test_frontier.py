@@ -4,7 +4,7 @@ import pytest
 
 from common.wire import FoundUrl, HostFact, Outcome
 from server.frontier.records import State
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 from tests.frontier import Make, pages, urls_of
 
 pytestmark = pytest.mark.contract

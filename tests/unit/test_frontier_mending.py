@@ -13,7 +13,7 @@ from server.frontier.records import KEY_LENGTH, State
 from server.frontier.recount import recount
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Table
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 from tests.frontier import Case, Make, urls_of
 
 

@@ -13,7 +13,7 @@ from server.admin import show
 from server.admin.operator import Operator, OperatorError
 from server.catalogue import Catalogue
 from server.catalogue.stored import stored_manifest
-from server.policy.scope import Policy
+from server.policy.policy import Policy
 from tests.bundles import make_bundle, page_url
 from tests.frontier import Case, Make, urls_of
 

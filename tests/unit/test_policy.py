@@ -3,7 +3,7 @@
 import pytest
 
 from common.settings import UrlServerSettings
-from server.policy.scope import Policy, policy_of
+from server.policy.policy import Policy, policy_of
 
 
 def policy(starts: str, **settings: object) -> Policy:
@@ -30,21 +30,21 @@ def policy(starts: str, **settings: object) -> Policy:
     ],
 )
 def test_scopes(scope: str, start: str, host: str, inside: bool) -> None:
-    rule = policy(start, scope=scope).excluded_by(host, 0, 0)
+    rule = policy(start, scope=scope).excluded_by("", host, 0, 0)
     assert rule == ("" if inside else f"scope={scope}")
 
 
 def test_sitemap_is_the_scope_of_domains() -> None:
-    assert policy("http://a.org/", sitemap=True).excluded_by("b.com", 0, 0) == "scope=domain"
-    assert policy("http://a.org/", sitemap=True, scope="free").excluded_by("b.com", 0, 0) == ""
+    assert policy("http://a.org/", sitemap=True).excluded_by("", "b.com", 0, 0) == "scope=domain"
+    assert policy("http://a.org/", sitemap=True, scope="free").excluded_by("", "b.com", 0, 0) == ""
 
 
 def test_limits_come_before_the_scope() -> None:
     limited = policy("http://a.org/", scope="host", max_depth=2, max_redirects=1)
-    assert limited.excluded_by("a.org", 2, 1) == ""
-    assert limited.excluded_by("b.com", 3, 0) == "max_depth"
-    assert limited.excluded_by("b.com", 0, 2) == "max_redirects"
+    assert limited.excluded_by("", "a.org", 2, 1) == ""
+    assert limited.excluded_by("", "b.com", 3, 0) == "max_depth"
+    assert limited.excluded_by("", "b.com", 0, 2) == "max_redirects"
 
 
 def test_no_depth_is_no_limit() -> None:
-    assert policy("http://a.org/").excluded_by("a.org", 10**6, 0) == ""
+    assert policy("http://a.org/").excluded_by("", "a.org", 10**6, 0) == ""

@@ -17,7 +17,7 @@ class Policy:
     max_depth: int = 0
     max_redirects: int = 10
 
-    def excluded_by(self, host: str, depth: int, hops: int) -> str:
+    def excluded_by(self, url: str, host: str, depth: int, hops: int) -> str:
         """The name of the rule that excludes a URL; empty if it belongs to the crawl."""
         if self.max_depth and depth > self.max_depth:
             return "max_depth"
