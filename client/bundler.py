@@ -4,13 +4,17 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from client.recent import RecentlySent
 from client.results import MinedPage
+from client.room import Room
 from client.spool import Parcel, Spool
 from common.bundle import BundleWriter
 from common.clock import Clock
 from common.names import domain_name
 from common.urls import host_of
 from common.wire import FoundUrl, HostFact, JobSettings, Outcome, Report, UrlResult
+
+_BYTES_PER_LINK = 400  # the address, its row, and the table they are in
 
 
 @dataclass(slots=True)
@@ -21,17 +25,29 @@ class _Collected:
     found: dict[str, FoundUrl] = field(default_factory=dict)
     hosts: dict[str, HostFact] = field(default_factory=dict)
     writers: dict[str, BundleWriter] = field(default_factory=dict)
-    size: int = 0
+    size: int = 0  # of pages and links as they came
+    held: int = 0  # how much memory they take now
 
 
 class Harvest:
-    """The results of one job. `add` is called by datamine threads, `cut` by the packing thread."""
+    """The results of one job. `add` is called by datamine threads, `squeeze` and `cut` by the packing thread."""
 
-    def __init__(self, job: str, urls: int, settings: JobSettings, spool: Spool, clock: Clock) -> None:
+    def __init__(
+        self,
+        job: str,
+        urls: int,
+        settings: JobSettings,
+        spool: Spool,
+        clock: Clock,
+        room: Room,
+        recent: RecentlySent,
+    ) -> None:
         self.job = job
         self._settings = settings
         self._spool = spool
         self._clock = clock
+        self._room = room
+        self._recent = recent
         self._lock = threading.Lock()  # guards everything below
         self._outstanding = urls
         self._collected = _Collected()
@@ -41,21 +57,25 @@ class Harvest:
         self._cut_off: tuple[_Collected, int, int] | None = None  # of the packing thread: not written yet
         spool.begin(job)
 
-    def add(self, page: MinedPage, fact: HostFact) -> None:
-        """Take in the outcome of one URL. After an OSError nothing of it is there: call again."""
+    def add(self, page: MinedPage, fact: HostFact) -> bool:
+        """Take in the outcome of one URL; True if there is something to squeeze now."""
+        result = UrlResult(page.task.url, page.outcome, page.status, len(page.body), page.detail)
+        domain = domain_name(host_of(page.task.url))
         with self._lock:
             collected = self._collected
-            if page.meta is not None:  # first: what cannot be kept must not be reported
-                self._writer(domain_name(host_of(page.task.url))).add(
-                    page.meta, page.data_name, page.body, page.xml
-                )
-                collected.size += len(page.body) + len(page.xml)
+            writer = None
+            size = self._add_links(page)
+            if page.meta is not None:
+                writer = self._writer(domain)
+                size += writer.add(page.meta, page.data_name, page.body, page.xml)
             self._outstanding -= 1
-            collected.results.append(
-                UrlResult(page.task.url, page.outcome, page.status, len(page.body), page.detail)
-            )
+            collected.results.append(result)
             collected.hosts[fact.host] = _merged(collected.hosts.get(fact.host), fact)
-            self._add_links(page)
+            collected.size += size
+            collected.held += size
+            has_piece = writer is not None and writer.has_piece
+        self._room.grow(size)
+        return has_piece
 
     def give_back(self, urls: int) -> None:
         """So many URLs will not be finished by us."""
@@ -82,6 +102,22 @@ class Harvest:
             age = self._clock.ticks() - self._since
             return self._outstanding <= 0 or age >= self._settings.report_seconds or self._collected.size >= max_bytes
 
+    @property
+    def held(self) -> int:
+        """How much memory it takes, about."""
+        return self._collected.held
+
+    def squeeze(self) -> None:
+        """Compress what can be compressed before the cut."""
+        with self._lock:
+            collected = self._collected
+            pieces = [(writer, writer.take_piece()) for writer in collected.writers.values() if writer.has_piece]
+        for writer, piece in pieces:
+            freed = writer.squeeze(piece)
+            with self._lock:
+                collected.held -= freed
+            self._room.grow(-freed)
+
     def cut(self) -> Parcel | None:
         """Write what has been collected into the spool; None if there is nothing. After an OSError: call again."""
         if self._cut_off is None:
@@ -89,6 +125,7 @@ class Harvest:
         collected, number, created = self._cut_off
         parcel = self._pack(collected, number, created) if collected.results else None
         self._cut_off = None
+        self._room.grow(-collected.held)
         return parcel
 
     def _cut(self) -> tuple[_Collected, int, int]:
@@ -102,31 +139,30 @@ class Harvest:
 
     def _pack(self, collected: _Collected, number: int, created: int) -> Parcel:
         folder = self._spool.new_folder(self.job, number)
-        writers = collected.writers.values()
-        size = sum(writer.write(folder, created, self._settings.bundle_format).stat().st_size for writer in writers)
-        parcel = self._spool.seal(folder, self._report(collected, size))
-        for writer in writers:
-            writer.close()
-        return parcel
+        size = sum(writer.write(folder, created).stat().st_size for writer in collected.writers.values())
+        return self._spool.seal(folder, self._report(collected, size))
 
     def _report(self, collected: _Collected, size: int) -> Report:
         found: Sequence[FoundUrl] = tuple(collected.found.values())
         return Report(self.job, collected.results, found, tuple(collected.hosts.values()), size)
 
-    def _add_links(self, page: MinedPage) -> None:
+    def _add_links(self, page: MinedPage) -> int:
+        """Returns about how much memory they take."""
         task, found = page.task, self._collected.found
         redirected = page.outcome is Outcome.REDIRECTED
         depth = task.depth if redirected else task.depth + 1
         hops = task.hops + 1 if redirected else 0
+        before = len(found)
         for link in page.links:
             known = found.get(link)
-            if known is None or depth < known.depth:
+            if (known is None and (hops or not self._recent.knows(link, depth))) or (known and depth < known.depth):
                 found[link] = FoundUrl(link, depth, hops)
+        return (len(found) - before) * _BYTES_PER_LINK
 
     def _writer(self, domain: str) -> BundleWriter:
         writers = self._collected.writers
         if domain not in writers:
-            writers[domain] = BundleWriter(domain, self.job, self._spool.scratch)
+            writers[domain] = BundleWriter(domain, self.job, self._settings.bundle_format)
         return writers[domain]
 
 

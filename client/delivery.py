@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from client.coordinator import Coordinator
 from client.patience import persist
+from client.recent import RecentlySent
 from client.spool import Parcel, Spool
 from client.uploader import Uploader
 from common.errors import BundleError, RemoteRefused
@@ -40,8 +41,10 @@ class Delivery:
         self._uploader: Uploader | None = None
         self._uploads_to: tuple[object, ...] = ()
 
-    def deliver(self, parcel: Parcel, settings: Callable[[], JobSettings]) -> Receipt | None:
-        """Bring one parcel to its end; None if it can never be delivered.
+    def deliver(
+        self, parcel: Parcel, settings: Callable[[], JobSettings], recent: RecentlySent | None = None
+    ) -> Receipt | None:
+        """Bring one parcel to its end; None if it can never be delivered. `recent` hears what the server knows then.
 
         `settings` are those of now: the FTP server may have moved since the job was handed out.
         """
@@ -53,6 +56,8 @@ class Delivery:
             self._set_aside(parcel, error)
             return None
         self._spool.remove(parcel)
+        if recent is not None:
+            recent.add(report.found)
         _log.info(
             "job %s: %d URLs reported, %d accepted, %d refused, %d new",
             parcel.job, len(report.results), receipt.accepted, receipt.refused, receipt.new_urls,

@@ -3,12 +3,14 @@
     run       (1)  asks for jobs, renews leases, orders cuts
     download  (N)  schedule -> fetcher -> to be mined
     datamine  (N)  to be mined -> miner -> harvest of the job
-    pack      (1)  harvest -> bundles and report in the spool
+    pack      (1)  harvest -> compressed while pages arrive, then bundles and report in the spool
     ship      (1)  spool -> FTP server, then URL server
 
-A full queue makes the stage before it wait, back to the schedule: memory stays bounded whatever the network does.
+A full queue, or no room for more pages, makes the stages before wait, back to the schedule: memory stays bounded
+whatever the network does.
 """
 
+import contextlib
 import logging
 import queue
 import threading
@@ -19,10 +21,13 @@ from client.bundler import Harvest
 from client.coordinator import Coordinator
 from client.delivery import Delivery
 from client.fetcher import Fetcher, Turn, Visit, sender, user_agent
+from client.jobs import ActiveJob, Jobs
 from client.miner import mine
 from client.patience import Stopped, wait_seconds
+from client.recent import RecentlySent
 from client.results import FetchResult, MinedPage
 from client.robots import Robots
+from client.room import Room
 from client.schedule import Schedule, Ticket
 from client.spool import Parcel, Spool
 from client.transport import Transport
@@ -36,6 +41,9 @@ from common.wire import HostFact, HostShare, Job, JobSettings, Outcome
 _MAX_WAITING_URLS = 2_000  # in the schedule; with more, no job is asked for
 _MAX_JOBS = 50  # a job stays until its last parcel is delivered, so this bounds what piles up when servers are away
 _MAX_HARVEST_BYTES = 32 << 20  # a harvest with more is cut at once
+_ROOM_BYTES = 48 << 20  # for pages that are fetched and not packed; with more, downloads wait
+_LARGE_PAGE_BYTES = 1 << 20
+_MINING_AT_ONCE = 2
 _MAX_PARCELS = 8  # packed and not shipped yet; then packing waits
 _TICK_SECONDS = 0.2
 _STOP_FETCH_SECONDS = 10.0  # fetches under way get so long to end when the client stops
@@ -59,16 +67,12 @@ class Services:
     max_wait_seconds: float
 
 
-@dataclass(slots=True, eq=False)
-class _ActiveJob:
-    """A job that this client has. `renewed` belongs to the run thread; the rest is guarded by the pipeline's lock."""
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What the packing thread shall do."""
 
-    harvest: Harvest
-    settings: JobSettings
-    lease_seconds: float
-    renewed: float  # ticks
-    is_cut: bool = False  # a cut is ordered and not made yet
-    parcels: int = 0  # ordered or made, and not shipped yet
+    active: ActiveJob
+    is_cut: bool  # else it only compresses what is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +97,14 @@ class Pipeline:
         self._wake = threading.Event()  # there may be something new to do for the run thread
         self._schedule = Schedule(services.clock)
         self._to_mine: queue.Queue[_Fetched | None] = queue.Queue(maxsize=2 * pairs)
-        self._to_pack: queue.Queue[_ActiveJob | None] = queue.Queue()  # bounded by the number of jobs
-        self._to_ship: queue.Queue[tuple[Parcel, _ActiveJob] | None] = queue.Queue(maxsize=_MAX_PARCELS)
-        self._lock = threading.Lock()  # guards _jobs, what is in them, and _robots
-        self._jobs: dict[str, _ActiveJob] = {}
+        self._room = Room(_ROOM_BYTES)
+        self._recent = RecentlySent()
+        self._mining = threading.Semaphore(_MINING_AT_ONCE)
+        self._mining_large = threading.Lock()
+        self._to_pack: queue.Queue[_Order | None] = queue.Queue()  # bounded by the pages in the room
+        self._to_ship: queue.Queue[tuple[Parcel, ActiveJob] | None] = queue.Queue(maxsize=_MAX_PARCELS)
+        self._jobs = Jobs(services.spool)
+        self._lock = threading.Lock()  # guards _robots
         self._robots: tuple[tuple[str, float], Robots] | None = None
         self._settings: JobSettings | None = None  # the newest; set by the run thread
 
@@ -151,7 +159,7 @@ class Pipeline:
 
     def _wants_work(self) -> bool:
         waiting = self._schedule.waiting()
-        if waiting >= _MAX_WAITING_URLS or self._to_ship.full() or len(self._active()) >= _MAX_JOBS:
+        if waiting >= _MAX_WAITING_URLS or self._to_ship.full() or len(self._jobs.all()) >= _MAX_JOBS:
             return False
         return self._schedule.capacity() < self._pairs or waiting < 2 * self._pairs
 
@@ -165,12 +173,13 @@ class Pipeline:
         if not job.tasks:
             return
         _log.info("job %s: %d URLs on %d hosts", job.job, len(job.tasks), len(job.hosts))
-        harvest = Harvest(job.job, len(job.tasks), job.settings, self._services.spool, self._clock)
+        spool = self._services.spool
+        harvest = Harvest(job.job, len(job.tasks), job.settings, spool, self._clock, self._room, self._recent)
         robots_key = (job.settings.agent_name, job.settings.max_crawl_delay_seconds)
         with self._lock:
             if self._robots is None or self._robots[0] != robots_key:
                 self._robots = robots_key, Robots(robots_key[0], self._clock, max_crawl_delay_seconds=robots_key[1])
-            self._jobs[job.job] = _ActiveJob(harvest, job.settings, job.lease_seconds, self._clock.ticks())
+        self._jobs.add(ActiveJob(harvest, job.settings, job.lease_seconds, self._clock.ticks()))
         shares = {share.host: share for share in job.hosts}
         hosts = [host_of(task.url) for task in job.tasks]
         visits = [
@@ -180,19 +189,18 @@ class Pipeline:
         self._schedule.add([Ticket(job.job, visit) for visit in visits], job.hosts)
 
     def _order_cuts(self, everything: bool = False) -> None:
-        for active in self._active():
-            if everything or active.harvest.is_due(_MAX_HARVEST_BYTES):
-                with self._lock:
-                    # At the end also when there is one: it may have been made before the last page came.
-                    if active.is_cut and not everything:
-                        continue
-                    active.is_cut = True
-                    active.parcels += 1
-                self._to_pack.put(active)
+        active_jobs = self._jobs.all()
+        due = [active for active in active_jobs if everything or active.harvest.is_due(_MAX_HARVEST_BYTES)]
+        if not due and self._room.is_crowded:
+            due = [max(active_jobs, key=lambda active: active.harvest.held)] if active_jobs else []
+        for active in due:
+            # At the end also when there is one: it may have been made before the last page came.
+            if self._jobs.order_cut(active, again=everything):
+                self._to_pack.put(_Order(active, is_cut=True))
 
     def _renew(self, coordinator: Coordinator) -> None:
         now = self._clock.ticks()
-        for active in self._active():
+        for active in self._jobs.all():
             if now - active.renewed < active.lease_seconds / 3:
                 continue
             active.renewed = now  # whatever comes: not more often
@@ -203,13 +211,14 @@ class Pipeline:
             except RemoteUnavailable as error:
                 _log.debug("lease of job %s not renewed: %s", active.harvest.job, error)
 
-    def _lose(self, active: _ActiveJob, reason: Exception) -> None:
+    def _lose(self, active: ActiveJob, reason: Exception) -> None:
         """The lease is gone: others have the URLs now, so what we have not begun with is dropped."""
         dropped = self._schedule.withdraw(job=active.harvest.job)
         if dropped:
             _log.warning("job %s is lost (%s); %d URLs dropped", active.harvest.job, reason, len(dropped))
         active.harvest.give_back(len(dropped))
-        self._end_if_settled(active)
+        if self._jobs.end_if_settled(active):
+            self._wake.set()
 
     # --- the end -----------------------------------------------------------------------------------------------
 
@@ -293,6 +302,7 @@ class Pipeline:
         if result.retry_after_seconds:
             self._schedule.hold(host, min(result.retry_after_seconds, _MAX_HOLD_SECONDS))
         failures = self._schedule.done(ticket, result.requested, result.outcome in _HOST_FAILURES)
+        self._take_room(len(result.body))
         self._to_mine.put(_Fetched(ticket.job, result, fact))
         if failures >= _MAX_HOST_FAILURES or result.retry_after_seconds > _MAX_HOLD_SECONDS:
             self._give_up_host(host, result, fact)
@@ -307,42 +317,48 @@ class Pipeline:
 
     def _mine_loop(self) -> None:
         while (fetched := self._to_mine.get()) is not None:
-            with self._lock:
-                active = self._jobs[fetched.job]  # there until all its URLs are
-            try:
-                page = mine(fetched.result, active.settings)
-            except Exception:  # a mistake of ours must cost this page only
-                _log.exception("mining %s", fetched.result.task.url)
-                page = MinedPage(fetched.result.task, Outcome.INTERNAL, "the client made a mistake; its log has it")
-            if self._collect(active, page, fetched.fact):
-                self._on_page(page)
-            if active.harvest.is_complete:
+            active = self._jobs.of(fetched.job)
+            page = self._mined(fetched.result, active.settings)
+            if active.harvest.add(page, fetched.fact):
+                self._to_pack.put(_Order(active, is_cut=False))
+            self._room.grow(-len(fetched.result.body))
+            self._on_page(page)
+            if active.harvest.is_complete or self._room.is_crowded:
                 self._wake.set()
 
-    def _collect(self, active: _ActiveJob, page: MinedPage, fact: HostFact) -> bool:
-        """Put a page into its harvest; False if there is no room for it before we are stopped."""
-        while True:
-            try:
-                active.harvest.add(page, fact)
-                return True
-            except OSError as error:  # such as a full disk: wait for room
-                _log.error("%s cannot be kept: %s", page.task.url, error)
-                if self._stopping.wait(_NO_ROOM_SECONDS):
-                    return False  # given back with the unfinished ones
+    def _mined(self, result: FetchResult, settings: JobSettings) -> MinedPage:
+        """More at once would only wait for the interpreter lock; of large pages one, because parsed they are huge."""
+        large = self._mining_large if len(result.body) > _LARGE_PAGE_BYTES else contextlib.nullcontext()
+        try:
+            with large, self._mining:
+                return mine(result, settings)
+        except Exception:  # a mistake of ours must cost this page only
+            _log.exception("mining %s", result.task.url)
+            return MinedPage(result.task, Outcome.INTERNAL, "the client made a mistake; its log has it")
+
+    def _take_room(self, size: int) -> None:
+        while not self._room.take(size, _TICK_SECONDS):
+            self._wake.set()  # so that a cut is ordered
+            if self._stopping.is_set():
+                self._room.grow(size)
+                return
 
     # --- pack and ship -----------------------------------------------------------------------------------------
 
     def _pack_loop(self) -> None:
-        while (active := self._to_pack.get()) is not None:
+        while (order := self._to_pack.get()) is not None:
+            active = order.active
+            if not order.is_cut:
+                active.harvest.squeeze()
+                continue
             try:
                 parcel = self._pack(active)
             except Stopped:
                 _log.warning("pages of job %s are given up, because they cannot be packed", active.harvest.job)
                 continue
-            with self._lock:
-                active.is_cut = False
+            self._jobs.cut(active)
             if parcel is None:
-                self._shipped(active)
+                self._delivered(active)
                 continue
             while not self._abandoned.is_set():
                 try:
@@ -351,7 +367,7 @@ class Pipeline:
                 except queue.Full:
                     continue
 
-    def _pack(self, active: _ActiveJob) -> Parcel | None:
+    def _pack(self, active: ActiveJob) -> Parcel | None:
         while True:
             try:
                 return active.harvest.cut()
@@ -367,30 +383,22 @@ class Pipeline:
             try:
                 if self._abandoned.is_set():
                     raise Stopped
-                receipt = delivery.deliver(parcel, self._newest_settings)
+                receipt = delivery.deliver(parcel, self._newest_settings, self._recent)
             except Stopped:
                 _log.warning("a parcel of job %s stays in the spool until the next start", parcel.job)
                 continue
             if receipt is not None and receipt.new_urls:
                 self._wake.set()
-            self._shipped(active)
+            self._delivered(active)
         delivery.close()
 
     def _newest_settings(self) -> JobSettings:
         assert self._settings is not None, "came with the first job"
         return self._settings
 
-    def _shipped(self, active: _ActiveJob) -> None:
-        with self._lock:
-            active.parcels -= 1
-        self._end_if_settled(active)
-
-    def _end_if_settled(self, active: _ActiveJob) -> None:
-        with self._lock:
-            if not active.harvest.is_settled or active.parcels or self._jobs.pop(active.harvest.job, None) is None:
-                return
-        self._services.spool.end(active.harvest.job)
-        self._wake.set()
+    def _delivered(self, active: ActiveJob) -> None:
+        if self._jobs.delivered(active):
+            self._wake.set()
 
     # --- small things ------------------------------------------------------------------------------------------
 
@@ -399,10 +407,6 @@ class Pipeline:
         return Delivery(
             services.spool, services.coordinator(), services.uploader, stopped, services.max_wait_seconds
         )
-
-    def _active(self) -> list[_ActiveJob]:
-        with self._lock:
-            return list(self._jobs.values())
 
     def _start(self, name: str, target: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=target, name=name, daemon=True)

@@ -58,10 +58,8 @@ class Spool:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.scratch = folder / "scratch"  # of bundles under way
         self._request = folder / "request"
-        shutil.rmtree(self.scratch, ignore_errors=True)
-        self.scratch.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
 
     def request(self) -> str:
         """The name of the request for a job that may not have been answered yet, also one of an earlier run.

@@ -9,14 +9,12 @@ unpacking. The file beside is published first, so that a bundle with its final n
 
 import bz2
 import hashlib
-import io
 import json
 import os
 import re
 import tarfile
-import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -35,8 +33,10 @@ FORMAT_VERSION = 1
 _FILE_NAME = re.compile(
     r"(?P<domain>.+)\.(?P<time>[0-9]{1,12})\.(?P<job>[0-9A-Za-z_-]{1,40})\.(?P<format>tar\.(?:bz2|zst))"
 )
-_IN_MEMORY_BYTES = 1 << 20  # a bundle under way stays in memory up to this size, then goes to a file
-_CHUNK_BYTES = 1 << 18
+# Blocks of 300 KB instead of 900: a fifth faster, a sixth larger (measured on pages of documentation).
+_BZ2_LEVEL = 3
+_PIECE_BYTES = 3 * 300_000
+_META_FIELDS = tuple(field.name for field in fields(PageMeta))
 _MAX_MANIFEST_BYTES = 1 << 28  # a manifest (or data.xml) beyond this is a bomb: ours have about 400 bytes a page
 
 
@@ -72,56 +72,57 @@ class Manifest:
 
 
 class BundleWriter:
-    """Collects pages of one domain, then writes the bundle. Used by one thread at a time; owns a temporary file.
+    """Collects pages of one domain in memory, then writes the bundle. Guarded by its owner, but for `squeeze`.
 
-    Pages wait uncompressed: a bz2 compressor needs 8 MB, and a job has bundles of many domains under way.
+    bz2 takes far longer than anything else that is done with a page, so it is made piece by piece while pages
+    arrive: each piece is a stream of its own, which every bzip2 reads as one file. Pieces are as long as whole
+    blocks of bz2, so this costs no space. zstd is quick, and many of its readers stop after the first frame.
     """
 
-    def __init__(self, domain: str, job: str, spool: Path) -> None:
+    def __init__(self, domain: str, job: str, container: str) -> None:
         self.domain = domain
         self.job = job
         self.pages: list[PageEntry] = []
-        self.size = 0
-        self._spool = spool
-        self._tar: IO[bytes] = io.BytesIO()
+        self._container = container
+        self._loose: list[bytes] = []
+        self._loose_bytes = 0
+        self._pieces: list[bytes] = []
 
-    def add(self, meta: PageMeta, data_name: str, body: bytes, xml: bytes) -> None:
-        """Add one page. Its folder follows from the address that answered for it. After an OSError it is not added."""
-        folder = page_folder(meta.original_url)
-        entry = PageEntry(folder, data_name, len(body), _sha1(xml), meta)
+    def add(self, meta: PageMeta, data_name: str, body: bytes, xml: bytes) -> int:
+        """Add one page; returns how many bytes it takes. Its folder follows from the address that answered for it."""
+        entry = PageEntry(page_folder(meta.original_url), data_name, len(body), _sha1(xml), meta)
         time = int(meta.crawl_time)
-        end = self.size
-        for block in (*_member(entry.data_member, body, time), *_member(entry.xml_member, xml, time)):
-            self._write_at(end, block)
-            end += len(block)
-        self.size = end
+        blocks = (*_member(entry.data_member, body, time), *_member(entry.xml_member, xml, time))
+        size = sum(map(len, blocks))
+        self._loose += blocks
+        self._loose_bytes += size
         self.pages.append(entry)
+        return size
 
-    def _write_at(self, offset: int, block: bytes) -> None:
-        if isinstance(self._tar, io.BytesIO) and offset + len(block) > _IN_MEMORY_BYTES:
-            self._tar = self._on_disk(self._tar)
-        _write_whole(self._tar, offset, block)
+    @property
+    def has_piece(self) -> bool:
+        """Whether enough has come together to squeeze it."""
+        return self._loose_bytes >= _PIECE_BYTES and self._container == "tar.bz2"
 
-    def _on_disk(self, memory: io.BytesIO) -> IO[bytes]:
-        """Unlike tempfile's spooled file, this loses nothing when the disk is full; unbuffered for the same reason."""
-        file = cast(IO[bytes], tempfile.TemporaryFile(buffering=0, dir=self._spool))  # noqa: SIM115
-        try:
-            _write_whole(file, 0, memory.getbuffer())
-        except OSError:
-            file.close()
-            raise
-        return file
+    def take_piece(self) -> list[bytes]:
+        """What has come together, to be given to `squeeze` at once."""
+        piece, self._loose, self._loose_bytes = self._loose, [], 0
+        return piece
 
-    def write(self, folder: Path, created: int, container: str) -> Path:
+    def squeeze(self, piece: Iterable[bytes]) -> int:
+        """Compress a piece; returns by how many bytes it became smaller. Pages may be added meanwhile."""
+        raw = b"".join(piece)
+        self._pieces.append(_bz2(raw))
+        return len(raw) - len(self._pieces[-1])
+
+    def write(self, folder: Path, created: int) -> Path:
         """Write bundle and manifest into `folder` and return the bundle's path; both are on disk then."""
         manifest = Manifest(self.domain, self.job, created, tuple(self.pages))
-        path = folder / bundle_name(self.domain, created, self.job, container)
-        self._tar.truncate(self.size)  # what is behind is of a page that did not fit
-        self._tar.seek(0)
+        path = folder / bundle_name(self.domain, created, self.job, self._container)
         hasher = hashlib.sha256()
         size = 0
         with path.open("wb") as file:
-            for chunk in _compressed(self._blocks(manifest), container):
+            for chunk in self._chunks(_member(MANIFEST_NAME, _json_lines(manifest), created)):
                 hasher.update(chunk)
                 size += file.write(chunk)
             file.flush()
@@ -131,23 +132,20 @@ class BundleWriter:
         sync_directory(folder)
         return path
 
-    def _blocks(self, manifest: Manifest) -> Iterator[bytes]:
-        yield from _member(MANIFEST_NAME, _json_lines(manifest), manifest.created)
-        while chunk := self._tar.read(_CHUNK_BYTES):
-            yield chunk
-        yield bytes(2 * tarfile.BLOCKSIZE)
+    def _chunks(self, manifest: Iterable[bytes]) -> Iterator[bytes]:
+        end = bytes(2 * tarfile.BLOCKSIZE)
+        if self._container == "tar.bz2":
+            yield _bz2(b"".join(manifest))
+            yield from self._pieces
+            yield _bz2(b"".join((*self._loose, end)))
+        else:
+            compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
+            yield from filter(None, map(compressor.compress, (*manifest, *self._loose, end)))
+            yield compressor.flush()
 
-    def close(self) -> None:
-        """Drop what was collected."""
-        self._tar.close()
 
-
-def _write_whole(file: IO[bytes], offset: int, data: bytes | memoryview) -> None:
-    """An unbuffered file may take a part only."""
-    file.seek(offset)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
+def _bz2(data: bytes) -> bytes:
+    return bz2.compress(data, _BZ2_LEVEL)
 
 
 def bundle_name(domain: str, created: int, job: str, container: str) -> str:
@@ -268,27 +266,17 @@ def _member(name: str, data: bytes, time: int) -> tuple[bytes, bytes, bytes]:
     return info.tobuf(tarfile.PAX_FORMAT), data, bytes(-len(data) % tarfile.BLOCKSIZE)
 
 
-def _compressed(blocks: Iterable[bytes], container: str) -> Iterator[bytes]:
-    compressor: Any
-    if container == "tar.zst":
-        compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
-    else:
-        compressor = bz2.BZ2Compressor()
-    for block in blocks:
-        if chunk := compressor.compress(block):
-            yield chunk
-    yield compressor.flush()
-
-
 def _json_lines(manifest: Manifest) -> bytes:
     head = {"version": FORMAT_VERSION} | asdict(replace(manifest, pages=()))
     del head["pages"]
-    rows = [head, *({**asdict(page.meta), **_own_fields(page)} for page in manifest.pages)]
+    rows = [head, *map(_row, manifest.pages)]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8", "surrogatepass")
 
 
-def _own_fields(page: PageEntry) -> dict[str, Any]:
-    return {"folder": page.folder, "data_name": page.data_name, "size": page.size, "xml_sha1": page.xml_sha1}
+def _row(page: PageEntry) -> dict[str, Any]:
+    # asdict copies deeply, which takes longer than all the rest
+    row = {name: getattr(page.meta, name) for name in _META_FIELDS}
+    return row | {"folder": page.folder, "data_name": page.data_name, "size": page.size, "xml_sha1": page.xml_sha1}
 
 
 def _parse_json_lines(data: bytes) -> Manifest:

@@ -21,15 +21,13 @@ def make_bundle(
 ) -> Path:  # fmt: skip
     """A bundle with its manifest beside it; `padding` bytes that do not compress make it larger."""
     folder.mkdir(parents=True, exist_ok=True)
-    writer = BundleWriter(domain, job, folder)
+    writer = BundleWriter(domain, job, container)
     noise = hashlib.shake_128(f"{domain} {job}".encode()).digest(padding)
     for number in range(pages):
         body = f"<title>{domain} {number} of job {job}</title>".encode() + noise
         meta = page_meta(page_url(domain, number), body, created + number)
         writer.add(meta, "data.html", body, page_xml(meta, PageText(text="words")))
-    path = writer.write(folder, created, container)
-    writer.close()
-    return path
+    return writer.write(folder, created)
 
 
 def page_meta(url: str, body: bytes, crawl_time: float) -> PageMeta:

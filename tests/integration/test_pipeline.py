@@ -90,7 +90,7 @@ def test_stopped_while_the_ftp_server_is_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(("owner", "name"), [(Spool, "begin"), (BundleWriter, "add"), (BundleWriter, "write")])
+@pytest.mark.parametrize(("owner", "name"), [(Spool, "begin"), (BundleWriter, "write")])
 def test_full_disk_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
     with (
         run_web(hosts=2, pages=8) as web,
@@ -107,14 +107,13 @@ def test_full_disk_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(("owner", "name"), [(BundleWriter, "add"), (BundleWriter, "write")])
-def test_stopped_with_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+def test_stopped_with_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         run_web(hosts=2, pages=8) as web,
         run_cluster(tmp_path, web.start_urls, "--delay", "0", "--report-seconds", "0.2") as cluster,
     ):
         with monkeypatch.context() as patch:
-            calls = _full_disk(patch, owner, name, range(1, 10**9))
+            calls = _full_disk(patch, BundleWriter, "write", range(1, 10**9))
             with _working(cluster, tmp_path / "spool"):
                 wait_until(lambda: calls() > 3, 30)
         totals = cluster.coordinator.totals()[0]

@@ -67,10 +67,9 @@ class Crawl:
         """A bundle with one page, catalogued."""
         folder = self.pages / domain
         folder.mkdir()
-        writer = BundleWriter(domain, "4", folder)
+        writer = BundleWriter(domain, "4", "tar.bz2")
         writer.add(meta, "data.html", b"body", page_xml(meta, text))
-        path = writer.write(folder, 1_700_000_000, "tar.bz2")
-        writer.close()
+        path = writer.write(folder, 1_700_000_000)
         self.catalogue(lambda catalogue: catalogue.reconcile())
         return path
 

@@ -37,13 +37,12 @@ PAGES = [_page(number, body) for number, body in enumerate([b"", b"<p>x</p>", by
 
 
 def _write(folder: Path, container: str, pages: list[Page] = PAGES) -> Path:
-    writer = BundleWriter("example.org", "job-1", folder)
-    try:
-        for page in pages:
-            writer.add(*page)
-        return writer.write(folder, 1_700_000_000, container)
-    finally:
-        writer.close()
+    writer = BundleWriter("example.org", "job-1", container)
+    for page in pages:
+        writer.add(*page)
+        if writer.has_piece:
+            writer.squeeze(writer.take_piece())
+    return writer.write(folder, 1_700_000_000)
 
 
 def _contents(path: Path) -> list[Page]:

@@ -2,16 +2,15 @@
 
 import errno
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 
-import common.bundle
 from client.bundler import Harvest
+from client.recent import RecentlySent
 from client.results import MinedPage
+from client.room import Room
 from client.spool import Parcel, Spool
 from common.bundle import BundleWriter, parse_bundle_name, read_pages
 from common.clock import ManualClock
@@ -33,8 +32,18 @@ def spool(tmp_path: Path) -> Spool:
 
 
 @pytest.fixture
-def harvest_of(spool: Spool, clock: ManualClock) -> Callable[[int], Harvest]:
-    return lambda urls: Harvest("7", urls, job_settings(report_seconds=30.0), spool, clock)
+def room() -> Room:
+    return Room(10**9)
+
+
+@pytest.fixture
+def recent() -> RecentlySent:
+    return RecentlySent()
+
+
+@pytest.fixture
+def harvest_of(spool: Spool, clock: ManualClock, room: Room, recent: RecentlySent) -> Callable[[int], Harvest]:
+    return lambda urls: Harvest("7", urls, job_settings(report_seconds=30.0), spool, clock, room, recent)
 
 
 def _page(url: str, *links: str, depth: int = 0, body: bytes = b"<p>text") -> MinedPage:
@@ -88,10 +97,10 @@ def test_due_by_time_and_by_size(harvest_of: Callable[[int], Harvest], clock: Ma
     assert harvest.is_due(10**9), "the last cut is long ago"
     _cut(harvest)
     harvest.add(_page("http://a.test/2", body=b"x" * 1000), FACT)
-    assert not harvest.is_due(2000)
+    assert not harvest.is_due(20_000)
     assert harvest.is_due(1000)
     clock.advance(30.0)
-    assert harvest.is_due(2000)
+    assert harvest.is_due(20_000)
 
 
 def test_one_bundle_for_each_domain(harvest_of: Callable[[int], Harvest]) -> None:
@@ -182,60 +191,53 @@ def _fail_at(patch: pytest.MonkeyPatch, owner: type, name: str, call: int) -> No
     patch.setattr(owner, name, failing)
 
 
-class FullDisk:
-    """A temporary file on a disk with `room` bytes; one write takes what fits, the next one fails."""
-
-    room = 0
-
-    def __init__(self, **options: Any) -> None:
-        self._file = TemporaryFile(buffering=0, dir=options["dir"])  # noqa: SIM115
-
-    def write(self, data: memoryview) -> int:
-        fits = min(len(data), FullDisk.room - self._file.tell())
-        if fits <= 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return self._file.write(data[:fits])
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
-@pytest.mark.parametrize("room", [0, 1, 5_000, 25_000, 60_000])
-def test_full_disk_while_collecting_loses_and_doubles_nothing(
-    harvest_of: Callable[[int], Harvest], monkeypatch: pytest.MonkeyPatch, room: int
+def test_what_the_server_knows_is_not_sent_again(
+    harvest_of: Callable[[int], Harvest], recent: RecentlySent
 ) -> None:
-    monkeypatch.setattr(common.bundle, "_IN_MEMORY_BYTES", 15_000)
-    monkeypatch.setattr(common.bundle.tempfile, "TemporaryFile", FullDisk)
-    FullDisk.room = room
-    harvest = harvest_of(6)
-    pages = [_page(f"http://a.test/{number}", body=bytes([65 + number]) * 10_000) for number in range(6)]
-    failures = 0
-    for page in pages:
-        while True:
-            try:
-                harvest.add(page, FACT)
-                break
-            except OSError:
-                failures += 1
-                FullDisk.room += 7_000  # somebody tidies up, a little
-    assert failures > 0
-    assert harvest.is_complete
+    recent.add([FoundUrl("http://a.test/x", 3), FoundUrl("http://a.test/new", 1)])
+    harvest = harvest_of(3)
+    harvest.add(_page("http://a.test/1", "http://a.test/x", "http://a.test/y", depth=2), FACT)
+    harvest.add(_page("http://a.test/2", "http://a.test/x", depth=1), FACT)
+    task = UrlTask("http://a.test/old", depth=4, hops=2)
+    harvest.add(MinedPage(task, Outcome.REDIRECTED, status=301, links=["http://a.test/new"]), FACT)
+    assert list(_cut(harvest).report().found) == [
+        FoundUrl("http://a.test/y", 3),
+        FoundUrl("http://a.test/x", 2),  # nearer than the server was told
+        FoundUrl("http://a.test/new", 4, 3),  # of a redirect the server counts the hops
+    ]
+
+
+def test_recently_sent_is_bounded() -> None:
+    recent = RecentlySent(100)
+    for number in range(50):
+        recent.add([FoundUrl(f"http://a.test/{number}/{each}", 1) for each in range(10)])
+    known = [number for number in range(50) if recent.knows(f"http://a.test/{number}/0", 1)]
+    assert known == list(range(40, 50))
+
+
+def test_pieces_are_compressed_while_pages_arrive(
+    harvest_of: Callable[[int], Harvest], room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("common.bundle._PIECE_BYTES", 25_000)
+    harvest = harvest_of(7)
+    bodies = [bytes([65 + number]) * 10_000 for number in range(7)]
+    signs = [harvest.add(_page(f"http://a.test/{n}", body=body), FACT) for n, body in enumerate(bodies[:3])]
+    assert signs == [False, False, True]
+    before = room.used
+    harvest.squeeze()
+    assert before > 30_000 > 5_000 > room.used == harvest.held > 0
+    for number, body in enumerate(bodies[3:], 3):
+        if harvest.add(_page(f"http://a.test/{number}", body=body), FACT):
+            harvest.squeeze()
     parcel = _cut(harvest)
-    assert len(parcel.report().results) == 6
-    bodies = sorted(body for bundle in parcel.bundles for _, body, _ in read_pages(bundle))
-    assert bodies == [page.body for page in pages]
+    assert [body for bundle in parcel.bundles for _, body, _ in read_pages(bundle)] == bodies
+    assert room.used == 0
 
 
-def test_page_that_could_not_be_kept_is_not_reported(
-    harvest_of: Callable[[int], Harvest], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    harvest = harvest_of(2)
-    with monkeypatch.context() as patch:
-        _fail_at(patch, BundleWriter, "add", call=1)
-        with pytest.raises(OSError, match="No space"):
-            harvest.add(_page("http://a.test/1", "http://a.test/x"), FACT)
-    harvest.add(replace(_page("http://a.test/2"), links=()), FACT)
-    assert not harvest.is_complete
-    report = _cut(harvest).report()
-    assert [each.url for each in report.results] == ["http://a.test/2"]
-    assert not report.found
+def test_links_take_room_until_they_are_packed(harvest_of: Callable[[int], Harvest], room: Room) -> None:
+    harvest = harvest_of(1)
+    harvest.add(_page("http://a.test/", *(f"http://a.test/{number}" for number in range(10_000))), FACT)
+    assert room.used > 1_000_000
+    assert harvest.is_due(1_000_000)
+    _cut(harvest)
+    assert room.used == 0

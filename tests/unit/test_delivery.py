@@ -12,7 +12,9 @@ from client.bundler import Harvest
 from client.coordinator import Coordinator
 from client.delivery import Delivery
 from client.patience import Stopped
+from client.recent import RecentlySent
 from client.results import MinedPage
+from client.room import Room
 from client.spool import Parcel, Spool
 from client.uploader import Uploader
 from common.clock import SystemClock
@@ -68,7 +70,8 @@ class Host:
 
     def parcel(self, job: Job) -> Parcel:
         """Both URLs fetched and packed."""
-        harvest = Harvest(job.job, len(job.tasks), job.settings, self.spool, SystemClock())
+        room, recent = Room(10**9), RecentlySent()
+        harvest = Harvest(job.job, len(job.tasks), job.settings, self.spool, SystemClock(), room, recent)
         for task in job.tasks:
             meta = page_meta(task.url, b"<p>text", 1_700_000_000.0)
             page = MinedPage(task, Outcome.STORED, "", 200, meta, "data.html", b"<p>text", b"<page/>", [task.url + "x"])

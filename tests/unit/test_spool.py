@@ -80,11 +80,6 @@ def test_killed_before_the_first_parcel(spool: Spool, tmp_path: Path) -> None:
     assert list(again.parcels("7")) == []
 
 
-def test_scratch_of_an_earlier_run_is_dropped(spool: Spool, tmp_path: Path) -> None:
-    (spool.scratch / "half a bundle").write_text("...")
-    assert list(Spool(tmp_path / "spool").scratch.iterdir()) == []
-
-
 def test_parcels_come_in_their_order_and_jobs_by_number(spool: Spool) -> None:
     for job, number in (("10", 2), ("10", 1), ("9", 11), ("9", 2)):
         _sealed(spool, job, number)
