@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
+from common.errors import BundleError
+
 XML_NAME = "data.xml"
 
 # Characters that no XML 1.0 document may contain; pages contain them all the same.
@@ -62,6 +64,43 @@ def links_in(xml: bytes) -> list[str]:
     except (ElementTree.ParseError, ValueError):
         return []
     return [link.get("url", "") for link in page.iterfind("links/link")]
+
+
+def read_page_xml(xml: bytes) -> tuple[PageMeta, PageText]:
+    """Undo `page_xml`; the crawl time comes back in whole seconds. BundleError if it is no data.xml.
+
+    We never write a document type, and one could define entities that expand without end: it is refused. Read as
+    text, so that no declared encoding can hide it.
+    """
+    try:
+        document = xml.decode()
+        if "<!DOCTYPE" in document:
+            raise BundleError("a data.xml has a document type")
+        page = ElementTree.fromstring(document)
+        meta = {element.tag: element.text or "" for element in page.iterfind("meta/*")}
+        data = {element.tag: element.text or "" for element in page.iterfind("data/*")}
+        links = [(link.get("url", ""), link.text or "") for link in page.iterfind("links/link")]
+        return _read_meta(meta), PageText(links, *(data.get(tag, "") for tag in ("description", "keywords", "text")))
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
+        raise BundleError(f"a data.xml cannot be read: {error!r}") from error
+
+
+def _read_meta(meta: dict[str, str]) -> PageMeta:
+    return PageMeta(
+        url=meta["url"],
+        original_url=meta["originalUrl"],
+        final_url=meta["finalUrl"],
+        title=meta["title"],
+        crawl_time=datetime.fromisoformat(meta["crawlTime"]).timestamp(),
+        status=int(meta["status"]),
+        content_type=meta["contentType"],
+        encoding=meta["encoding"],
+        etag=meta["etag"],
+        last_modified=meta["lastModified"],
+        server_date=meta["serverDate"],
+        sha1=meta["sha1"],
+        digest=meta["digest"],
+    )
 
 
 def iso_time(seconds: float) -> str:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 import common.page
-from common.page import PageMeta, PageText, iso_time, page_xml
+from common.errors import BundleError
+from common.page import PageMeta, PageText, iso_time, page_xml, read_page_xml
 
 SCHEMA = etree.XMLSchema(etree.parse(Path(common.page.__file__).with_name("page.xsd")))
 META = PageMeta(
@@ -110,3 +111,25 @@ def test_times_are_utc(seconds: float, text: str) -> None:
 def test_the_schema_refuses_a_bad_digest(field: str) -> None:
     root = etree.fromstring(page_xml(replace(META, **{field: "x"}), PageText()))
     assert not SCHEMA.validate(root)
+
+
+@given(_texts, _texts, st.lists(st.tuples(_urls, _texts), max_size=5))
+@example(HOSTILE, HOSTILE, [("http://example.org/?a=1&b='2'\"<>", HOSTILE)])
+def test_what_is_written_can_be_read(title: str, text: str, links: list[tuple[str, str]]) -> None:
+    read_meta, read_text = read_page_xml(page_xml(replace(META, title=title), PageText(links, "d", "k", text)))
+    assert read_meta == replace(META, title=_as_stored(title), crawl_time=int(META.crawl_time))
+    assert read_text == PageText([(url, _as_stored(anchor)) for url, anchor in links], "d", "k", _as_stored(text))
+
+
+ENTITIES = '<!DOCTYPE page [<!ENTITY e "x">]><page/>'
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [b"", b"<page", b"<page/>", b"\xff<page/>", ENTITIES.encode(), ENTITIES.encode("utf-16"),
+     page_xml(META, PageText()).replace(b"<status>200", b"<status>x"),
+     page_xml(META, PageText()).replace(b"<crawlTime>2023", b"<crawlTime>x")],
+)  # fmt: skip
+def test_what_is_no_page_is_refused(xml: bytes) -> None:
+    with pytest.raises(BundleError, match=r"data\.xml"):
+        read_page_xml(xml)
