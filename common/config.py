@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from common.errors import ConfigError
+from common.expressions import BadExpression
 from common.settings import SECTIONS, Key, Settings, default_of, keys_of, written
 
 FILE_NAME = "config.cfg"
 _SAMPLE_WIDTH = 100
+_LONGEST_SHOWN = 100  # characters of a bad value
 S = TypeVar("S")
 
 
@@ -89,15 +91,26 @@ def _parse_section(file: Path, text: str, section: str, section_class: type[S], 
             known = ", ".join(key.name for _, key in by_name.values())
             raise ConfigError(f"{place}unknown key {name!r} in [{section}], expected one of {known}")
         field_name, key = by_name[name]
-        values[field_name] = _parse_value(key, value, f"{place}{key.name} = {value!r} in [{section}]")
+        values[field_name] = _parse_value(key, value, f"{place}{key.name} = {_shortened(value)} in [{section}]")
     return section_class(**values)
 
 
 def _parse_value(key: Key, value: str, place: str) -> Any:
     try:
         return key.parse(value.strip())
+    except BadExpression as error:
+        raise ConfigError(f"{place}: {error}") from error
     except (ValueError, KeyError, OverflowError) as error:
         raise ConfigError(f"{place}: expected {key.expected}") from error
+
+
+def _shortened(value: str) -> str:
+    return repr(value) if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]!r}…"
+
+
+def _one_line(value: str) -> str:
+    line = " ".join(value.split())
+    return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
 
 
 def _inherit(settings: Settings) -> Settings:
@@ -118,9 +131,10 @@ def _list_sections() -> str:
 
 def _line_of(text: str, section: str, key: str | None) -> int:
     """Where a section, or a key in it, stands. configparser does not keep that."""
-    inside = False
+    inside, known = False, [name.lower() for name in SECTIONS]
     for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[(.+)\]", line):
+        header = re.match(r"\s*\[(.+)\]", line)
+        if header and (header[1] == section or header[1].lower() in known):  # else a regular expression, say
             inside = header[1] == section
             if inside and key is None:
                 return number
@@ -135,12 +149,15 @@ def add_options(parser: argparse.ArgumentParser, section_name: str, skip: Sequen
     group = parser.add_argument_group(f"keys of [{section_name}] (override config.cfg)")
     for field_name, key in keys_of(section_class).items():
         if field_name not in skip:
-            default = written(default_of(section_class, field_name))
+            default = default_of(section_class, field_name)
+            is_list = isinstance(default, tuple)
+            repeated = " The option can be repeated." if is_list else ""
             group.add_argument(
                 "--" + key.name.lower().replace("_", "-"),
                 dest=f"{attribute}.{field_name}",
                 metavar="VALUE",
-                help=f"{key.help} Default: {default or 'empty'}.".replace("%", "%%"),
+                action="append" if is_list else "store",
+                help=f"{key.help}{repeated} Default: {written(default) or 'empty'}.".replace("%", "%%"),
             )
 
 
@@ -165,6 +182,7 @@ def from_options(options: argparse.Namespace) -> Settings:
             section = getattr(settings, attribute)
             key = keys_of(type(section))[field_name]
             option = "--" + key.name.lower().replace("_", "-")
-            parsed = _parse_value(key, value, f"{option} {value}")
+            text = "\n".join(value) if isinstance(value, list) else value
+            parsed = _parse_value(key, text, f"{option} {_one_line(text)}")
             settings = replace(settings, **{attribute: replace(section, **{field_name: parsed})})
     return _inherit(settings)

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from common.bundle import FORMATS
+from common.expressions import Expressions
+from common.urls import MAX_URL_LENGTH
 
 MEMORY_FOLDER = ".mem"
-SCOPES = ("free", "domain", "host")
+SCOPES = ("free", "domain", "host", "path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,15 @@ def _urls() -> tuple[str, Callable[[str], tuple[str, ...]]]:
     return "URLs separated by ;", lambda text: tuple(filter(None, map(str.strip, re.split(r"[;\n]", text))))
 
 
+def _expressions() -> tuple[str, Callable[[str], tuple[str, ...]]]:
+    def parse(text: str) -> tuple[str, ...]:
+        patterns = tuple(filter(None, map(str.strip, text.split("\n"))))
+        Expressions(patterns)  # a mistake is told here, with its place in the file
+        return patterns
+
+    return "regular expressions (RE2), one a line", parse
+
+
 def _within(value: Any, low: float, high: float) -> Any:
     if not low <= value <= high:
         raise ValueError
@@ -109,8 +120,12 @@ class UrlServerSettings:
     document_save: bool = _key("document_save", True, _switch(),
         "1 also keeps documents that are not HTML (pdf, images, ...).")
     scope: str = _key("scope", "", _choice("", *SCOPES),
-        "What belongs to the crawl: free (everything), domain (start hosts and hosts below them), host (start hosts "
-        "only). Empty: free, or domain with sitemap = 1.")
+        "What belongs to the crawl: free (everything), domain (the domains of the start URLs), host (their hosts "
+        "only), path (what is below their folders). Empty: free, or domain with sitemap = 1.")
+    accept: tuple[str, ...] = _key("accept", (), _expressions(),
+        "Only URLs in which one of these is found belong to the crawl, and start URLs. Empty: all.")
+    reject: tuple[str, ...] = _key("reject", (), _expressions(),
+        "URLs in which one of these is found do not belong to the crawl. Stronger than accept.")
     delay: float = _key("delay", 1.0, _seconds(0, 86_400),
         "Seconds between two requests to one host, for all clients together. robots.txt can lengthen it.")
     connections_per_host: int = _key("connections_per_host", 1, _whole(1, 256),
@@ -129,6 +144,15 @@ class UrlServerSettings:
         "Stop after so many stored pages; 0 for no limit.")
     max_depth: int = _key("max_depth", 0, _whole(0, 65_535),
         "Follow at most so many links from a start URL; 0 for no limit.")
+    max_url_length: int = _key("max_url_length", MAX_URL_LENGTH, _whole(20, MAX_URL_LENGTH),
+        "Longer URLs, in characters, are not crawled.")
+    max_path_depth: int = _key("max_path_depth", 30, _whole(0, MAX_URL_LENGTH),
+        "URLs with more segments in their path (/a/b/c.html has 3) are not crawled; 0 for no limit.")
+    max_path_repeats: int = _key("max_path_repeats", 3, _whole(0, MAX_URL_LENGTH),
+        "URLs in whose path the same segments stand more often in a row (/a/b/a/b: twice) are not crawled; 0 for no "
+        "limit.")
+    max_query_parameters: int = _key("max_query_parameters", 50, _whole(0, MAX_URL_LENGTH),
+        "URLs with more parameters in their query are not crawled; 0 for no limit.")
     lease_seconds: float = _key("lease_seconds", 300.0, _seconds(1, 86_400),
         "A client that is silent for so many seconds loses its job; the URLs are queued again.")
     retry_wait: float = _key("retry_wait", 30.0, _seconds(0.01, 86_400),

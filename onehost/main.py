@@ -140,7 +140,9 @@ class Crawl:
         for name, value in vars(self._options).items():
             owner, dot, field = name.partition(".")
             if dot and owner == section and value is not None:
-                arguments += [f"--{field.replace('_', '-')}", value]
+                # With = because a value may begin with a dash.
+                each = value if isinstance(value, list) else [value]
+                arguments += [f"--{field.replace('_', '-')}={item}" for item in each]
         return arguments
 
     def _watch(self, coordinator: Coordinator) -> bool:

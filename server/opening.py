@@ -23,8 +23,7 @@ def open_frontier(settings: Settings, clock: Clock, starts: Sequence[str] = ()) 
     # A continued crawl keeps the start URLs that it had before: its scope must not shrink.
     all_starts = list(dict.fromkeys([*_known(store, START_URLS_KEY, []), *starts]))
     policy, rules = policy_of(settings.url_server, all_starts), _rules(settings)
-    limits = {"scope": policy.scope, "max_depth": policy.max_depth, "max_redirects": policy.max_redirects}
-    notes = {START_URLS_KEY: all_starts, _RULES_KEY: asdict(rules), _POLICY_KEY: limits}
+    notes = {START_URLS_KEY: all_starts, _RULES_KEY: asdict(rules), _POLICY_KEY: policy.as_stored()}
     store.write([(Table.META, key, json.dumps(value).encode()) for key, value in notes.items()])
     return Frontier(store, policy, rules, clock)
 
@@ -37,7 +36,7 @@ def open_store(settings: Settings) -> RocksStore:
 def reopened(store: Store, settings: Settings, clock: Clock) -> Frontier:
     """The frontier for an operator while urlServer is stopped. Options on the command line of the server counted for
     what is stored, so they count here, too."""
-    policy = Policy(**_known(store, _POLICY_KEY, {})).widened(_known(store, START_URLS_KEY, []))
+    policy = Policy.restored(_known(store, _POLICY_KEY, {}), _known(store, START_URLS_KEY, []))
     rules = replace(_rules(settings), **_known(store, _RULES_KEY, {}))
     return Frontier(store, policy, rules, clock)
 

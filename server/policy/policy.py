@@ -1,53 +1,106 @@
-"""Scope and limits: which found URLs belong to the crawl."""
+"""The policy: all rules about what belongs to a crawl, in one place.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+Each rule has a name, which is kept with every URL that it excludes. Rules that are off cost nothing: a policy is a
+short list of functions, made once.
+"""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from common.expressions import Expressions
 from common.settings import UrlServerSettings
-from common.urls import host_of, resolve
+from common.urls import MAX_URL_LENGTH, resolve
+from server.policy.scope import Inside, inside_of
+from server.policy.traps import length_trap, path_trap, query_trap
+
+_Judge = Callable[[str, str], str]  # address, its host -> the rule that excludes it, or nothing
+_NO_DEPTH = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules of one crawl. A start URL is always inside."""
+    """The rules of one crawl. A start URL is always inside: nobody asks about it. 0 is no limit."""
 
     scope: str = "free"
-    hosts: frozenset[str] = frozenset()
-    domains: tuple[str, ...] = ()
+    starts: tuple[str, ...] = ()
+    accept: tuple[str, ...] = ()
+    reject: tuple[str, ...] = ()
     max_depth: int = 0
     max_redirects: int = 10
+    max_url_length: int = MAX_URL_LENGTH
+    max_path_depth: int = 0
+    max_path_repeats: int = 0
+    max_query_parameters: int = 0
+    _deepest: int = field(init=False, repr=False, compare=False)
+    _judges: tuple[_Judge, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # The way to set what follows from the other fields of a frozen value.
+        object.__setattr__(self, "_deepest", self.max_depth or _NO_DEPTH)
+        object.__setattr__(self, "_judges", tuple(_judges_of(self)))
 
     def excluded_by(self, url: str, host: str, depth: int, hops: int) -> str:
-        """The name of the rule that excludes a URL; empty if it belongs to the crawl."""
-        if self.max_depth and depth > self.max_depth:
+        """The name of the rule that excludes an address; empty if it belongs to the crawl."""
+        if depth > self._deepest:
             return "max_depth"
         if hops > self.max_redirects:
             return "max_redirects"
-        return "" if self._inside(host) else f"scope={self.scope}"
+        for judge in self._judges:
+            if rule := judge(url, host):
+                return rule
+        return ""
 
-    def widened(self, start_urls: Sequence[str]) -> "Policy":
+    def widened(self, start_urls: Iterable[str]) -> "Policy":
         """The same rules with further start URLs."""
-        hosts = self.hosts.union(host_of(address) for url in start_urls if (address := resolve(url)))
-        return replace(
-            self, hosts=hosts, domains=tuple(sorted({_name(host).removeprefix("www.") for host in hosts}))
-        )
+        addresses = [address for url in start_urls if (address := resolve(url))]
+        return replace(self, starts=tuple(dict.fromkeys((*self.starts, *addresses))))
 
-    def _inside(self, host: str) -> bool:
-        if self.scope == "free" or host in self.hosts:
-            return True
-        if self.scope != "domain":
-            return False
-        name = _name(host)
-        return any(name == domain or name.endswith("." + domain) for domain in self.domains)
+    def as_stored(self) -> dict[str, Any]:
+        """The rules without the start URLs, for JSON."""
+        return {name: getattr(self, name) for name in _STORED}
+
+    @classmethod
+    def restored(cls, stored: Mapping[str, Any], start_urls: Iterable[str]) -> "Policy":
+        """The opposite of `as_stored`."""
+        rules = {name: stored[name] for name in _STORED if name in stored}
+        rules |= {name: tuple(rules[name]) for name in _LISTS if name in rules}
+        return cls(**rules).widened(start_urls)
+
+
+_LISTS = ("accept", "reject")
+_STORED = tuple(item.name for item in fields(Policy) if item.init and item.name != "starts")
 
 
 def policy_of(settings: UrlServerSettings, start_urls: Sequence[str]) -> Policy:
     """The policy that the configuration describes, for all start URLs the crawl has had so far."""
-    policy = Policy(settings.effective_scope, max_depth=settings.max_depth, max_redirects=settings.max_redirects)
-    return policy.widened(start_urls)
+    rules = {name: getattr(settings, name) for name in _STORED if name != "scope"}
+    return Policy(settings.effective_scope, **rules).widened(start_urls)
 
 
-def _name(host: str) -> str:
-    """The host without its port: scopes are about names."""
-    name, colon, port = host.rpartition(":")
-    return name if colon and not port.endswith("]") else host
+def _judges_of(policy: Policy) -> Iterable[_Judge]:
+    """The rules that are on, the cheap ones first."""
+    if policy.max_url_length < MAX_URL_LENGTH:  # longer ones are no addresses at all
+        yield length_trap(policy.max_url_length)
+    if policy.max_path_depth or policy.max_path_repeats:
+        yield path_trap(policy.max_path_depth, policy.max_path_repeats)
+    if policy.max_query_parameters:
+        yield query_trap(policy.max_query_parameters)
+    if inside := inside_of(policy.scope, policy.starts):
+        yield _scope_judge(inside, f"scope={policy.scope}")
+    if policy.reject:
+        yield _reject_judge(Expressions(policy.reject))
+    if policy.accept:
+        yield _accept_judge(Expressions(policy.accept))
+
+
+def _scope_judge(inside: Inside, rule: str) -> _Judge:
+    return lambda url, host: "" if inside(url, host) else rule
+
+
+def _reject_judge(expressions: Expressions) -> _Judge:
+    return lambda url, _: f"reject: {found}" if (found := expressions.found_in(url)) else ""
+
+
+def _accept_judge(expressions: Expressions) -> _Judge:
+    return lambda url, _: "" if expressions.is_any_in(url) else "accept"

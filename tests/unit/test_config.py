@@ -116,7 +116,9 @@ BAD_VALUES = [
     ("url_Server", "server_port", "", "a whole number from 0 to 65535"),
     ("url_Server", "server_port", "9" * 5000, "a whole number from 0 to 65535"),
     ("url_Server", "robots_control", "2", "1 or 0"),
-    ("url_Server", "scope", "galaxy", "one of nothing, free, domain, host"),
+    ("url_Server", "scope", "galaxy", "one of nothing, free, domain, host, path"),
+    ("url_Server", "max_url_length", "2001", "a whole number from 20 to 2000"),
+    ("url_Server", "max_path_repeats", "-1", "a whole number from 0 to 2000"),
     ("url_Server", "delay", "nan", "a number from 0 to 86400"),
     ("url_Server", "delay", "inf", "a number from 0 to 86400"),
     ("url_Server", "delay", "-1", "a number from 0 to 86400"),
@@ -162,6 +164,60 @@ def test_a_good_value(tmp_path: Path, section: str, key: str, value: str) -> Non
 def test_names_in_any_case_and_start_urls_over_several_lines(tmp_path: Path) -> None:
     settings = read(tmp_path, "[URL_SERVER]\nSTART_URLS = http://a/;\n  http://b/\n  http://c/\n")
     assert settings.url_server.start_urls == ("http://a/", "http://b/", "http://c/")
+
+
+EXPRESSIONS = """\
+[url_Server]
+scope = domain
+accept =
+    .*\\.[hH][tT][mM][lL]?$
+    # pictures of the archive
+    [0-9]+/[a-z]+;v=[12]\\.(jpe?g|png)$
+
+    /$
+reject = logout
+max_pages = 7
+"""
+
+
+def test_expressions_have_a_line_each(tmp_path: Path) -> None:
+    server = read(tmp_path, EXPRESSIONS).url_server
+    assert server.accept == (r".*\.[hH][tT][mM][lL]?$", r"[0-9]+/[a-z]+;v=[12]\.(jpe?g|png)$", "/$")
+    assert server.reject == ("logout",)
+    assert server.max_pages == 7
+    assert "line 10: max_pages" in refused(tmp_path, EXPRESSIONS.replace("= 7", "= many"))
+
+
+def test_list_options_can_be_repeated_and_emptied(tmp_path: Path) -> None:
+    read(tmp_path, EXPRESSIONS)
+    server = from_line(tmp_path, "--accept", "a;b", "--accept=-c", "--reject", "").url_server
+    assert (server.accept, server.reject) == (("a;b", "-c"), ())
+    server = from_line(tmp_path, "--start-urls", "http://a/;http://b/", "--start-urls", "http://c/").url_server
+    assert server.start_urls == ("http://a/", "http://b/", "http://c/")
+
+
+BAD_EXPRESSIONS = [
+    ("(", "'(' is no regular expression (RE2): missing )"),
+    ("[z-a]", "'[z-a]' is no regular expression (RE2): invalid character class range"),
+    ("*.html", "'*.html' is no regular expression (RE2): no argument for repetition operator"),
+    ("(?<=a)b", "'(?<=a)b' is no regular expression (RE2): invalid perl operator"),
+    ("((a{100}){100}){100}", "is no regular expression (RE2): invalid repetition size"),
+    ("(.{1,90}){11}" * 70, "is no regular expression (RE2): pattern too large"),
+    ("x" * 1001, "has more than 1000 characters"),
+    ("\n  ".join(["x" * 1000] * 101), "all expressions together have more than 100000 characters"),
+    ("ž", "'ž' can never match: URLs are ASCII"),
+]
+
+
+@pytest.mark.parametrize(("value", "said"), BAD_EXPRESSIONS, ids=lambda text: text[:20])
+def test_a_bad_expression_is_named(tmp_path: Path, value: str, said: str) -> None:
+    message = refused(tmp_path, f"[url_Server]\nreject =\n  good\n  {value}\n")
+    assert "line 2: reject = " in message
+    assert said in message
+    assert len(message) < 2000
+    with pytest.raises(ConfigError, match=r"^--reject ") as caught:
+        from_line(tmp_path.with_name("empty"), "--reject", "good", f"--reject={value}")
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(

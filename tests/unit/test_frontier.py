@@ -48,7 +48,7 @@ def test_depth_and_hops_are_the_least_of_all_ways(frontiers: Make) -> None:
 
 
 def test_scope_host(frontiers: Make) -> None:
-    case = frontiers(Policy("host", frozenset({"a"})))
+    case = frontiers(Policy("host", ("http://a/",)))
     assert case.add("http://a/", "http://b/") == 2
     assert case.state("http://b/") is State.EXCLUDED
     assert case.frontier.explain("http://b/").reason == "scope=host"
@@ -56,7 +56,7 @@ def test_scope_host(frontiers: Make) -> None:
 
 
 def test_start_urls_are_always_inside_and_may_be_private(frontiers: Make) -> None:
-    case = frontiers(Policy("host", frozenset({"a"})))
+    case = frontiers(Policy("host", ("http://a/",)))
     case.add("http://b/", "http://b/2")
     assert case.add("http://b/", "http://c/", start=True) == 1  # b was known as excluded
     leased = case.lease()

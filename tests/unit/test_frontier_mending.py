@@ -62,7 +62,7 @@ def test_what_has_ended_stays(frontiers: Make, outcome: Outcome) -> None:
 
 
 def test_what_was_outside_is_settled(frontiers: Make) -> None:
-    case = frontiers(Policy("host", frozenset({"a"})))
+    case = frontiers(Policy("host", ("http://a/",)))
     case.add("http://b/1", "http://b/2")
     assert mark(case, "http://b/1") == 1
     totals = case.audit()

@@ -150,7 +150,7 @@ def test_pause_hands_out_nothing(frontiers: Make, tmp_path: Path) -> None:
 
 
 def test_added_urls_are_start_urls_and_widen_the_scope_for_good(frontiers: Make, tmp_path: Path) -> None:
-    case = frontiers(Policy("host", frozenset({"a"})))
+    case = frontiers(Policy("host", ("http://a/",)))
     case.add("http://b/1")
     operator = operator_of(case, tmp_path)
     assert ask(operator, "explain", url="http://b/1")["reason"] == "scope=host"
