@@ -31,6 +31,15 @@ _ROWS = (
     "SELECT position, digest, url, folder, data_name, page.size, sha1, crawl_time, status, content_type"
     " FROM page JOIN bundle ON bundle.id = page.bundle WHERE domain = ? AND name = ? ORDER BY position"
 )
+_NEWEST = (
+    "SELECT position FROM page AS own JOIN bundle ON bundle.id = own.bundle"
+    " WHERE domain = ? AND name = ? AND own.bundle <= ? AND NOT EXISTS (SELECT 1 FROM page AS other"
+    " WHERE other.digest = own.digest AND other.bundle <= ?"
+    " AND (other.crawl_time, other.bundle, other.position) > (own.crawl_time, own.bundle, own.position))"
+)
+_FIRST_URL = (
+    "SELECT url, min(crawl_time) FROM page JOIN bundle ON bundle.id = page.bundle WHERE domain = ?"
+)
 _COUNTS = (
     "SELECT count(*), coalesce(sum(pages), 0), (SELECT count(DISTINCT digest) FROM page),"
     " coalesce(sum(size), 0) FROM bundle"
@@ -143,6 +152,22 @@ class Catalogue:
         """The pages of a bundle as `rows.page_rows` makes them from its manifest."""
         with db.mapped():
             return list(self._database.execute(_ROWS, (bundle.domain, bundle.name)))
+
+    def mark(self) -> int:
+        """What is catalogued now, for `newest_in`."""
+        with db.mapped():
+            return int(self._database.execute("SELECT coalesce(max(id), 0) FROM bundle").fetchone()[0])
+
+    def newest_in(self, bundle: StoredBundle, mark: int) -> set[int]:
+        """The positions of those pages of a bundle that have no newer version; what came after `mark` is not there."""
+        with db.mapped():
+            rows = self._database.execute(_NEWEST, (bundle.domain, bundle.name, mark, mark))
+            return {row[0] for row in rows}
+
+    def first_url(self, domain: str) -> str:
+        """The URL that was the first to be crawled of a domain; empty if it has no pages."""
+        with db.mapped():
+            return self._database.execute(_FIRST_URL, (domain,)).fetchone()[0] or ""
 
     def counts(self) -> Counts:
         """How much is stored."""

@@ -1,0 +1,98 @@
+"""The command crawlExport: writes the harvest of a work folder in other forms."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from common import VERSION, logs
+from common.config import add_common_options, from_options
+from common.errors import BundleError, PavoukError
+from common.settings import Settings
+from export import index
+from export.files import lay_out
+from export.output import opened
+from export.records import record_of
+from export.stored import Harvest
+
+_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run crawlExport; returns the exit code."""
+    try:
+        options = parser().parse_args(argv)
+        settings = from_options(options)
+        logs.set_up("WARNING")
+        with Harvest(settings.pages) as harvest:
+            number = options.action(harvest, options, settings)
+    except BrokenPipeError:  # who reads our output has seen enough
+        return 1
+    except (PavoukError, OSError) as error:
+        print(f"crawlExport: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    for name in harvest.left_out:
+        print(f"crawlExport: {name}", file=sys.stderr)
+    print(f"crawlExport: {number} pages", file=sys.stderr)
+    return 1 if harvest.left_out else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="crawlExport", description="Writes the pages of a crawl in other forms.")
+    top.add_argument("--version", action="version", version=f"pavouk {VERSION}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    help = "A text file with a record for each page and its links."
+    made = commands.add_parser("index", help=help, description=help)
+    made.set_defaults(action=_index)
+    _add_general_options(made)
+    made.add_argument("--output", type=Path, metavar="FILE", help="Where to. Default: standard output.")
+    made.add_argument(
+        "--drop-index-names", dest="url_server.drop_index_names", metavar="VALUE",
+        help="As it was set for the crawl: 1 writes links to /index.html as links to /.",
+    )  # fmt: skip
+
+    help = "A copy of each page as a file, in a folder for each host."
+    made = commands.add_parser("files", help=help, description=help)
+    made.set_defaults(action=_files)
+    _add_general_options(made)
+    made.add_argument("--output", type=Path, metavar="FOLDER", required=True, help="Where to; made if missing.")
+    return top
+
+
+def _add_general_options(command: argparse.ArgumentParser) -> None:
+    add_common_options(command)
+    command.add_argument(
+        "--directory", dest="ftp_server.directory", metavar="VALUE",
+        help="Where the bundles are, relative to the work folder. Default: Pages.",
+    )  # fmt: skip
+
+
+def _index(harvest: Harvest, options: argparse.Namespace, settings: Settings) -> int:
+    with opened(options.output) as file:
+        return index.write(_records(harvest, settings.url_server.drop_index_names), file)
+
+
+def _records(harvest: Harvest, drop_index: bool) -> Iterator[index.Record]:
+    for domain in harvest.domains():
+        for page in harvest.pages(domain):
+            try:
+                yield record_of(page, _is_accepted, drop_index)
+            except BundleError as error:
+                harvest.left_out.append(f"{page.entry.meta.url}: {error}")
+
+
+def _is_accepted(address: str) -> bool:
+    """Every address that can be crawled. A crawl's own rules for links are to be asked here."""
+    return True
+
+
+def _files(harvest: Harvest, options: argparse.Namespace, settings: Settings) -> int:
+    return lay_out(harvest, options.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
