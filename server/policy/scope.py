@@ -1,6 +1,7 @@
 """Scopes: what belongs together with the start URLs. Each scope is a function that is made once for all of them."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Container, Sequence
 
 from common.urls import host_of, normalized, path_of
 from server.policy.domains import common_domains
@@ -39,27 +40,37 @@ def _host(starts: Sequence[str]) -> Inside:
 
 
 def _path(starts: Sequence[str]) -> Inside:
-    hosts = frozenset(map(host_of, starts))
-    # Both as it is written and in normal form, so that /~me/ and /%7Eme/ are the same folder.
-    folders = frozenset(folder for url in starts for form in (url, normalized(url)) for folder in _folders(form)[:1])
+    folders: dict[str, set[str]] = defaultdict(set)  # by host
+    for url in starts:
+        # Both as it is written and in normal form, so that /~me/ and /%7Eme/ are the same folder.
+        folders[host_of(url)] |= {_folder(url), _folder(normalized(url))}
 
     def inside(url: str, host: str) -> bool:
-        if host not in hosts:
+        below = folders.get(host)
+        if below is None:
             return False
-        return _is_below(url, folders) or ("%" in url and _is_below(normalized(url), folders))
+        return _is_below(url, below) or ("%" in url and _is_below(normalized(url), below))
 
     return inside
 
 
-def _is_below(url: str, folders: frozenset[str]) -> bool:
-    return not folders.isdisjoint(_folders(url))
+def _folder(url: str) -> str:
+    path = _path_alone(url)
+    return path[: path.rfind("/") + 1]
 
 
-def _folders(url: str) -> list[str]:
-    """The folders that an address is in, each with its host, the innermost first."""
-    host, path = host_of(url), path_of(url).partition("?")[0]
-    ends = [position + 1 for position, character in enumerate(path) if character == "/"]
-    return [host + path[:end] for end in reversed(ends)]
+def _is_below(url: str, folders: Container[str]) -> bool:
+    path = _path_alone(url)
+    end = path.rfind("/")
+    while end >= 0:
+        if path[: end + 1] in folders:
+            return True
+        end = path.rfind("/", 0, end)
+    return False
+
+
+def _path_alone(url: str) -> str:
+    return path_of(url).partition("?")[0]
 
 
 def _name(host: str) -> str:
