@@ -1,0 +1,108 @@
+"""crawlExport after and during real crawls: what it says is what the served files say, by the word of BeautifulSoup."""
+
+from datetime import UTC, datetime
+from hashlib import md5
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from common.urls import identity
+from export.index import Record, read
+from tests.integration.daemon import run_command
+from tests.integration.onecommand import Crawls
+from tests.oracle import found_in
+from tests.web.nginx import nginx_program, python_docs, run_nginx
+from tests.web.running import run_web
+
+pytestmark = pytest.mark.integration
+
+_ORACLE_BYTES = 60_000  # html5lib is slow; the documentation has hundreds of pages that are no longer than this
+_SAMPLE = 9  # every so many of them
+
+
+def _index(folder: Path) -> list[Record]:
+    output = folder / "index.txt"
+    done = run_command("export.main", "index", "--dir", folder, "--output", output)
+    assert done.returncode == 0, done.stderr
+    with output.open("rb") as file:
+        return list(read(file))
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    tree = folder / "tree"
+    done = run_command("export.main", "files", "--dir", folder, "--output", tree)
+    assert done.returncode == 0, done.stderr
+    return {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def documentation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Crawls, Path]:
+    """Python's documentation, crawled from nginx."""
+    docs = python_docs()
+    if docs is None:
+        pytest.skip("needs Debian's python3.11-doc: run ./test as root")
+    if nginx_program() is None:
+        pytest.skip("needs nginx: apt-get install nginx-light")
+    crawls = Crawls(tmp_path_factory.mktemp("documentation"))
+    with run_nginx(docs) as web:
+        crawls.run(web.url, "--delay", "0", "--connections-per-host", "8", "--bundle-format", "tar.zst")
+    return crawls, docs
+
+
+def _source(docs: Path, url: str) -> Path:
+    path = docs / unquote(urlsplit(url).path).removeprefix("/")
+    return path / "index.html" if path.is_dir() else path
+
+
+def test_index_of_a_documentation(documentation: tuple[Crawls, Path]) -> None:
+    crawls, docs = documentation
+    records = _index(crawls.folder)
+    assert {record.url for record in records} == set(crawls.stored())
+    assert len(records) == len(crawls.stored()) > 400
+    assert {record.type for record in records} >= {"html"}
+    for record in records:
+        source = _source(docs, record.original_url)
+        changed = datetime.fromtimestamp(int(source.stat().st_mtime), UTC)
+        assert datetime.fromisoformat(record.last_modified) == changed
+        assert datetime.fromisoformat(record.server_date) > changed
+        assert record.checksum == md5(record.url.encode()).hexdigest()
+    small = [record for record in records if _is_small_page(record, docs)]
+    assert len(small) > 200
+    for record in small[::_SAMPLE]:
+        expected = found_in(_source(docs, record.original_url).read_bytes(), record.original_url, "utf-8")
+        assert (record.title, record.encoding) == (expected.title, "utf-8")
+        assert record.links == tuple((identity(url), anchor) for url, anchor in expected.links)
+
+
+def _is_small_page(record: Record, docs: Path) -> bool:
+    return record.type == "html" and _source(docs, record.original_url).stat().st_size < _ORACLE_BYTES
+
+
+def test_copies_of_a_documentation_are_the_served_files(documentation: tuple[Crawls, Path]) -> None:
+    crawls, docs = documentation
+    copies = _tree(crawls.folder)
+    assert len(copies) == len(crawls.stored())
+    for name, body in copies.items():
+        host, _, path = name.partition("/")
+        assert host.startswith("127.0.0.1+")
+        assert (docs / path).read_bytes() == body
+
+
+def test_a_crawl_that_runs_is_exported_and_goes_on(tmp_path: Path) -> None:
+    crawls = Crawls(tmp_path / "work")
+    with run_web(hosts=3, pages=20, latency=0.05) as web, crawls.running(*web.start_urls) as program:
+        crawls.wait_for_pages(10)
+        early = _index(crawls.folder)
+        copies = _tree(crawls.folder)
+        assert program.process.poll() is None, "the crawl still runs"
+        assert program.wait() == 0
+        late = _index(crawls.folder)
+        urls = [record.url for record in early]
+        assert 0 < len(urls) == len(set(urls)) < len(web.truth.stored)
+        assert set(urls) < web.truth.stored == {record.url for record in late}
+        assert len(urls) <= len(copies) <= len(late)
+        by_url = {record.url: record for record in late}
+        assert all(by_url[record.url] == record for record in early)
+        assert "died" not in program.errors()
+        assert len(_tree(crawls.folder)) == len(web.truth.stored)
