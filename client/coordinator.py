@@ -84,6 +84,11 @@ class Coordinator:
         with _translated():
             return _values(Totals, answer), bool(answer.finished)
 
+    def ended_by(self) -> str:
+        """The limit that has ended the crawl or is about to; empty if there is none."""
+        with _translated():
+            return str(self._call("getTotals").ended_by or "")
+
     def close(self) -> None:
         self._session.close()
 

@@ -14,6 +14,7 @@ from common.expressions import Expressions
 from common.urls import MAX_URL_LENGTH
 
 MEMORY_FOLDER = ".mem"
+TRAVERSALS = ("bfs", "dfs", "random", "priority")  # on disk by position: new ones come at the end
 SCOPES = ("free", "domain", "host", "path")
 
 
@@ -140,8 +141,19 @@ class UrlServerSettings:
         "1 lets clients fetch from loopback, private and link-local addresses. Hosts of start URLs are allowed anyway.")
     drop_index_names: bool = _key("drop_index_names", True, _switch(),
         "1 treats /index.html, /index.htm, /index.php, /default.asp and /default.aspx as the same page as /.")
+    traversal: str = _key("traversal", "bfs", _choice(*TRAVERSALS),
+        "Which URL of a host is taken first: bfs (the nearest to a start URL), dfs (the one found last), random (each "
+        "is put at the front or at the back of its host's queue), priority (the one with the highest score). Hosts "
+        "take turns in any case.")
     max_pages: int = _key("max_pages", 0, _whole(0, 10**12),
         "Stop after so many stored pages; 0 for no limit.")
+    max_pages_per_host: int = _key("max_pages_per_host", 0, _whole(0, 10**9),
+        "Store at most so many pages of one host; what it has queued beyond that stays queued. 0 for no limit.")
+    max_bytes: int = _key("max_bytes", 0, _whole(0, 10**18),
+        "Stop when the bundles have so many bytes; what is under way then still comes in. 0 for no limit.")
+    max_time: float = _key("max_time", 0.0, _seconds(0, 10**9),
+        "Stop when the crawl has been running for so many seconds, over all restarts; time in which it was stopped, "
+        "paused or finished does not count. 0 for no limit.")
     max_depth: int = _key("max_depth", 0, _whole(0, 65_535),
         "Follow at most so many links from a start URL; 0 for no limit.")
     max_url_length: int = _key("max_url_length", MAX_URL_LENGTH, _whole(20, MAX_URL_LENGTH),

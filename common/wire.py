@@ -91,6 +91,7 @@ class JobSettings:
     max_crawl_delay_seconds: float
     report_seconds: float
     verify_tls: bool
+    repeat_links: bool = False  # links that were reported before are wanted again: they change whose turn it is
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ SUMMARY_NAME = "summary.txt"
 _TICK_SECONDS = 0.25
 _LINE_SECONDS = 2.0
 _RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries come sooner than in a long crawl
+_AT_ONCE = ("max_time", "max_bytes")  # limits that end a crawl also while jobs are out; their URLs are given back
 _INTERRUPTED = 130  # as shells count a program that SIGINT ended
 
 # Keys that crawl sets itself: addresses and ports on loopback, no TLS between its own parts.
@@ -90,6 +91,7 @@ class Crawl:
         self._client = Part("clientCrawler", "client.main", "works for", logs / "clientCrawler.log")
         self._before = Totals()
         self._last = Totals()
+        self._limit = ""  # that has ended the crawl
 
     def run(self) -> int:
         try:
@@ -99,6 +101,7 @@ class Crawl:
             self._client.stop()
             with contextlib.suppress(RemoteUnavailable):
                 self._last, _ = coordinator.totals()
+                self._limit = coordinator.ended_by()
         finally:
             for part in (self._client, self._url, self._ftp):
                 part.stop()
@@ -156,12 +159,22 @@ class Crawl:
                 self._last, finished = coordinator.totals()
             except RemoteUnavailable:
                 continue  # being started again
-            if finished:
+            if finished or self._is_over(coordinator):
                 return True
             if time.monotonic() >= next_line:
                 next_line = time.monotonic() + _LINE_SECONDS
                 print(self._progress(), flush=True)
         return False
+
+    def _is_over(self, coordinator: Coordinator) -> bool:
+        """Whether a limit ends the crawl at once."""
+        server = self._settings.url_server
+        if not server.max_time and not server.max_bytes:
+            return False
+        try:
+            return coordinator.ended_by() in _AT_ONCE
+        except RemoteUnavailable:
+            return False
 
     def _progress(self) -> str:
         seconds = time.monotonic() - self._started
@@ -175,7 +188,7 @@ class Crawl:
     def _summary(self, finished: bool) -> str:
         now, seconds = self._last, time.monotonic() - self._started
         lines = [
-            "finished" if finished else "interrupted; run the same command again to go on",
+            self._end() if finished else "interrupted; run the same command again to go on",
             f"pages stored   {now.stored}" + self._in_this_run(),
             f"failed         {now.failed}" + (f"  (see {self._blacklist})" if now.failed else ""),
             f"excluded       {now.excluded}  (robots.txt, scope, limits)",
@@ -184,6 +197,9 @@ class Crawl:
             f"time           {seconds:.1f} s",
         ]
         return "\n".join(lines) + "\n"
+
+    def _end(self) -> str:
+        return f"finished: {self._limit} is reached; with a higher limit it goes on" if self._limit else "finished"
 
     def _in_this_run(self) -> str:
         return f"  ({self._last.stored - self._before.stored} in this run)" if self._before.stored else ""

@@ -57,6 +57,9 @@ def parser() -> argparse.ArgumentParser:
     delay = command("delay", "Seconds between two requests to a host.", _delay)
     delay.add_argument("host", metavar="HOST")
     delay.add_argument("seconds", metavar="SECONDS|default", help="default: as the settings and robots.txt say.")
+    priority = command("priority", "Let a host, or a URL of a host, be taken before others.", _priority)
+    priority.add_argument("target", metavar="HOST|URL", help="What has a slash is a URL.")
+    priority.add_argument("priority", metavar="N", help="0 as for other hosts; below 0 after them. The score of a URL.")
     add = command("add", "Further start URLs.", lambda given: {"urls": given.urls})
     add.add_argument("urls", nargs="+", metavar="URL")
     blacklist = command("blacklist", "URLs that were given up, and why.", _blacklist)
@@ -94,6 +97,13 @@ def _delay(options: argparse.Namespace) -> dict[str, Any]:
         return {"host": options.host, "seconds": float(options.seconds)}
     except ValueError as error:
         raise PavoukError(f"{options.seconds!r} is no number of seconds, and not 'default'") from error
+
+
+def _priority(options: argparse.Namespace) -> dict[str, Any]:
+    try:
+        return {"target": options.target, "priority": int(options.priority)}
+    except ValueError as error:
+        raise PavoukError(f"{options.priority!r} is no whole number") from error
 
 
 def _blacklist(options: argparse.Namespace) -> dict[str, Any]:

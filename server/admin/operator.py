@@ -17,6 +17,7 @@ from common.wire import Outcome
 from server.catalogue import FILE_NAME, Catalogue, CatalogueError
 from server.frontier.explaining import HostState
 from server.frontier.frontier import Frontier
+from server.frontier.order import BEST_SCORE, WORST_SCORE
 from server.frontier.records import FailedRecord
 
 Answer = dict[str, Any]
@@ -50,6 +51,7 @@ class Operator:
             "block": (lambda given: self._block(given, True), frozenset({"hosts"})),
             "unblock": (lambda given: self._block(given, False), frozenset({"hosts"})),
             "delay": (self._delay, frozenset({"host", "seconds"})),
+            "priority": (self._priority, frozenset({"target", "priority"})),
             "add": (self._add, frozenset({"urls"})),
             "blacklist": (self._blacklist, frozenset({"outcome", "host", "limit"})),
             "retry": (self._retry, frozenset({"urls", "outcome", "host", "all"})),
@@ -74,10 +76,13 @@ class Operator:
             "totals": asdict(seen.totals),
             "paused": seen.is_paused,
             "finished": seen.is_finished,
+            "ended_by": seen.ended_by,
             "clients": len({job.client for job in seen.jobs}),
             "jobs": _some([{**asdict(job), "deadline": _time(job.deadline)} for job in seen.jobs]),
             "blocked": _some([_host(host) for host in seen.blocked]),
             "delays": _some([_host(host) for host in seen.delayed]),
+            "priorities": _some([_host(host) for host in seen.prioritised]),
+            "full": _some([_host(host) for host in seen.full]),
             "parked": _some([_host(host) for host in seen.parked]),
             "unsound": self._frontier.unsound()[:_SHOWN],
             "disk_free_bytes": {
@@ -90,7 +95,8 @@ class Operator:
         known = self._frontier.explain(address)
         answer: Answer = {
             "url": known.url, "identity": known.identity, "digest": known.digest, "state": known.state,
-            "reason": known.reason, "requested": known.requested, "depth": known.depth, "tries": known.tries,
+            "reason": known.reason, "requested": known.requested, "depth": known.depth, "score": known.score,
+            "tries": known.tries,
             "due": _time(known.due), "ended": _time(known.ended), "lease": None, "host": _host(known.host),
             **self._stored(bytes.fromhex(known.digest)),
         }  # fmt: skip
@@ -149,6 +155,18 @@ class Operator:
             seconds = _seconds(seconds)
         self._frontier.set_delay(name, seconds)
         return {"host": name, "seconds": seconds}
+
+    def _priority(self, given: Arguments) -> Answer:
+        """Of a host, or the score of a URL: what has a slash is a URL."""
+        target, number = _text(given, "target"), given.get("priority")
+        if type(number) is not int or not WORST_SCORE <= number <= BEST_SCORE:
+            raise OperatorError(f"the priority must be a whole number from {WORST_SCORE} to {BEST_SCORE}")
+        if "/" in target:
+            address = _address(target)
+            return {"url": address, "priority": number, "before": self._frontier.set_score(address, number)}
+        name = _host_name(target)
+        self._frontier.set_priority(name, number)
+        return {"host": name, "priority": number}
 
     def _add(self, given: Arguments) -> Answer:
         addresses = [_address(text) for text in _texts(given, "urls")]

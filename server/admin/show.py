@@ -32,7 +32,7 @@ def size(number: float | None) -> str:
 
 def _status(answer: Mapping[str, Any]) -> Iterator[Line]:
     totals, jobs = answer["totals"], answer["jobs"]
-    yield "state", "paused" if answer["paused"] else "finished" if answer["finished"] else "crawling"
+    yield "state", _state(answer)
     for name in ("known", "queued", "leased", "done", "failed", "excluded"):
         yield name, totals[name]
     yield "stored", f"{totals['stored']} pages, {size(totals['size'])}"
@@ -40,11 +40,18 @@ def _status(answer: Mapping[str, Any]) -> Iterator[Line]:
     yield "clients", f"{answer['clients']} with {jobs['number']} jobs"
     for job in jobs["first"]:
         yield f"  job {job['job']}", f"{job['client']}, {job['urls']} URLs, until {job['deadline']}"
-    for name, told in (("blocked", _plain), ("delays", _own_delay), ("parked", _until)):
+    told_by = {"blocked": _plain, "delays": _own_delay, "priorities": _own_priority, "full": _plain, "parked": _until}
+    for name, told in told_by.items():
         yield from _hosts(name, answer[name], told)
     yield "counters", "add up" if not answer["unsound"] else f"wrong for {', '.join(answer['unsound'])}: run audit"
     free = answer["disk_free_bytes"]
     yield "free space", f"{size(free['frontier'])} for the frontier, {size(free['pages'])} for pages"
+
+
+def _state(answer: Mapping[str, Any]) -> str:
+    state = "paused" if answer["paused"] else "finished" if answer["finished"] else "crawling"
+    limit = answer["ended_by"]
+    return f"{state}: {limit} is reached" if limit else state
 
 
 def _hosts(name: str, some: Mapping[str, Any], told: Callable[[Mapping[str, Any]], str]) -> Iterator[Line]:
@@ -63,6 +70,10 @@ def _own_delay(host: Mapping[str, Any]) -> str:
     return f"{host['name']}, {host['own_delay_seconds']:g} s"
 
 
+def _own_priority(host: Mapping[str, Any]) -> str:
+    return f"{host['name']}, priority {host['priority']}, {host['queued']} queued"
+
+
 def _until(host: Mapping[str, Any]) -> str:
     return f"{host['name']}, asked again at {host['not_before']}, {host['queued']} queued"
 
@@ -72,8 +83,8 @@ def _explain(answer: Mapping[str, Any]) -> Iterator[Line]:
     yield "identity", answer["identity"]
     yield "digest", answer["digest"]
     yield "state", answer["state"]
-    for name in ("reason", "requested", "tries", "due", "ended"):
-        if answer[name]:
+    for name in ("reason", "requested", "score", "tries", "due", "ended"):
+        if answer[name] or (name == "score" and answer[name] is not None):
             yield name, answer[name]
     if lease := answer["lease"]:
         yield "leased to", f"{lease['client']}, job {lease['job']}, until {lease['deadline']}"
@@ -89,6 +100,10 @@ def _host(host: Mapping[str, Any]) -> str:
     parts = [host["name"], f"delay {host['delay_seconds']:g} s"]
     if host["own_delay_seconds"] is not None:
         parts.append("set by an operator")
+    if host["priority"]:
+        parts.append(f"priority {host['priority']}")
+    if host["is_full"]:
+        parts.append(f"full with {host['stored']} pages (max_pages_per_host)")
     if host["is_blocked"]:
         parts.append("blocked")
     if host["is_parked"]:
@@ -109,6 +124,12 @@ def _blocked(answer: Mapping[str, Any]) -> Iterator[Line]:
 def _delay(answer: Mapping[str, Any]) -> Iterator[Line]:
     seconds = answer["seconds"]
     yield answer["host"], "as the settings and robots.txt say" if seconds is None else f"{seconds:g} s"
+
+
+def _priority(answer: Mapping[str, Any]) -> Iterator[Line]:
+    yield answer.get("host") or answer["url"], f"priority {answer['priority']}"
+    if "before" in answer:
+        yield "before", answer["before"]
 
 
 def _add(answer: Mapping[str, Any]) -> Iterator[Line]:
@@ -144,5 +165,5 @@ def _listing(name: str, listing: Mapping[str, Any]) -> Iterator[Line]:
 
 _SHOWN: dict[str, Callable[[Mapping[str, Any]], Iterator[Line]]] = {
     "status": _status, "explain": _explain, "pause": _pause, "resume": _pause, "block": _blocked, "unblock": _blocked,
-    "delay": _delay, "add": _add, "blacklist": _blacklist, "retry": _retry, "audit": _audit,
+    "delay": _delay, "priority": _priority, "add": _add, "blacklist": _blacklist, "retry": _retry, "audit": _audit,
 }  # fmt: skip

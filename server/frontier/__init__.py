@@ -2,7 +2,7 @@
 
 The life of a URL here:
 
-    add      unknown? -> policy -> excluded (with the rule), or queued at the end of its host's queue
+    add      unknown? -> policy -> excluded (with the rule), or queued at the place that the traversal gives it
     lease    hosts whose turn it is, each to one client, a few URLs of each -> leased under a job with a deadline
     report   leased -> done, excluded or failed; or queued again, to be tried later (retries.py says when)
     release  the unfinished URLs of a job go back to where they stood in their queues
@@ -16,7 +16,9 @@ The life of a URL here:
     records.py   what the records look like on disk                 store.py     the interface of a store
     audit.py     proves that the tables agree                       rocks.py     the store on RocksDB
     explaining.py  what it says of itself to a person               mending.py   retries, and what an audit makes good
-    recount.py   counters from the records they count
+    order.py     where a URL stands in the queue of its host        limits.py    what may still be leased
+    scores.py    scores that an operator gives to URLs              recount.py   counters from the records they count
+    reordering.py  what is queued gets the order of another traversal
 
 Memory holds the active hosts and the leased URLs, never all URLs. Every verb is one atomic write, on disk before it
 returns (unless durability = normal).

@@ -58,7 +58,7 @@ class _Audit:
         self._leased: dict[bytes, Place] = {}
         self._open: Counter[tuple[State, int]] = Counter()  # state, host; as the entries say
         self._ended: Counter[tuple[State, int]] = Counter()  # state, host; as the URLs say
-        self._stored = 0
+        self._stored: Counter[int] = Counter()  # by host
 
     def run(self) -> Findings:
         self._check_jobs()
@@ -95,7 +95,8 @@ class _Audit:
                 self._on_state(key, state)
                 if state.state in _ENDED:
                     self._ended[state.state, state.place.host] += 1
-                    self._stored += state.state is State.DONE and state.outcome is Outcome.STORED
+                    if state.state is State.DONE and state.outcome is Outcome.STORED:
+                        self._stored[state.place.host] += 1
         failed = [key for key, state in rows if state.state is State.FAILED]
         for key, value in zip(failed, self._store.get_many(Table.FAILED, failed), strict=True):
             self._found.expect(value is not None, f"{key.hex()} failed for no reason")
@@ -144,6 +145,8 @@ class _Audit:
             name = state.name.lower()
             told, real = getattr(host, name), self._ended[state, host.id]
             expect(told == real, f"{host.name}: {told} {name}, {real} found")
+        stored = self._stored[host.id]
+        expect(host.stored == stored, f"{host.name}: {host.stored} stored, {stored} found")
         expect(is_listed == host.is_active, f"{host.name}: wrongly listed as active or not")
         start = Place(host.id, 0).packed()
         for where, _ in islice(self._store.scan(Table.QUEUE, start, Place(host.id, host.head).packed()), 1):
@@ -167,7 +170,7 @@ class _Audit:
             self._found.expect(of_hosts == number, f"hosts say {of_hosts} {name}, there are {number}")
         hosts = self._totals_of_hosts["hosts"]
         self._found.expect(totals.hosts == hosts, f"totals say {totals.hosts} hosts, there are {hosts}")
-        stored = self._stored
+        stored = self._stored.total()
         self._found.expect(totals.stored == stored, f"totals say {totals.stored} stored, there are {stored}")
 
 

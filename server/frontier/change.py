@@ -53,12 +53,20 @@ class Change:
     def delete(self, table: Table, key: bytes) -> None:
         self.writes.append((table, key, None))
 
-    def append(self, host: Host, key: bytes, entry: bytes) -> None:
-        """Queue an entry behind all others of its host. The caller counts it."""
-        number = host.tail
-        host.tail = number + 1
+    def enqueue(self, host: Host, number: int, key: bytes, entry: bytes) -> None:
+        """Queue an entry. The caller counts it."""
+        if number < host.head or host.queued == host.waiting:  # or else nothing stands there
+            host.head = number
         self.writes.append((Table.QUEUE, pack_place(host.id, number), entry))
         self.writes.append((Table.URLS, key, pack_queued(host.id, number)))
+
+    def move(self, host: Host, state: UrlState, number: int, entry: Entry) -> None:
+        """Put a queued entry to another place in the queue of its host, or change what it says."""
+        place = Place(host.id, number)
+        host.head = min(host.head, number)
+        self.writes.append((Table.QUEUE, state.place.packed(), None))
+        self.writes.append((Table.QUEUE, place.packed(), entry.packed()))
+        self.writes.append((Table.URLS, entry.key, UrlState(State.QUEUED, place, state.lost_by).packed()))
 
     def put_back(self, host: Host, number: int, entry: Entry, lost_by: int) -> None:
         """Queue an entry where it stood before it was leased."""
@@ -91,6 +99,7 @@ class Change:
         host.done += 1
         self.counts["done"] += 1
         if outcome is Outcome.STORED:
+            host.stored += 1
             self.counts["stored"] += 1
         self.writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, int(time), host.id)))
 

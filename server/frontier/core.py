@@ -8,6 +8,8 @@ from common.urls import digest, identity
 from server.frontier.change import Books, Change
 from server.frontier.hosts import Host, Hosts
 from server.frontier.leases import Lease, Leases
+from server.frontier.limits import Limits, RunningTime
+from server.frontier.order import Order
 from server.frontier.records import KEY_LENGTH
 from server.frontier.retries import PROBE_URLS
 from server.frontier.store import Store
@@ -31,7 +33,11 @@ class Rules:
     connections_per_host: int = 1
     lease_seconds: float = 300.0
     retry_wait_seconds: float = 30.0
+    traversal: str = "bfs"
     max_pages: int = 0
+    max_pages_per_host: int = 0
+    max_bytes: int = 0
+    max_time_seconds: float = 0.0
     drop_index_names: bool = True
     allow_private: bool = False
     durability: str = "full"
@@ -48,6 +54,11 @@ class Core:
         self.opened_at = clock.now()
         self.hosts = Hosts(store)
         self.books = Books(store, self.hosts)
+        self.order = Order(rules.traversal)
+        self.running = RunningTime(store, clock)
+        self.limits = Limits(
+            self.books, self.running, rules.max_pages, rules.max_pages_per_host, rules.max_bytes, rules.max_time_seconds
+        )
         self.leases = Leases()
         self.turns = Turns(rules.connections_per_host)
         self.is_paused = False
@@ -73,6 +84,7 @@ class Core:
                 self.turns.withdraw(number)
                 continue
             delay, slot = self.delay(host), self.slot(host)
+            self.turns.rank(number, host.priority)
             self.turns.move(number, slot, now + delay)  # its address may have become known
             not_before = host.not_before
             if not_before and not host.is_fresh:  # it or its address was asked before the restart: perhaps just then
@@ -103,26 +115,45 @@ class Core:
         host.backoff = min(max(2 * host.backoff, step), _LONGEST_BACKOFF_SECONDS)
 
     def room(self, host: Host) -> int:
-        """How many more URLs of a host fit into a lease at its delay, beside those that are out."""
+        """How many more URLs of a host can be leased, beside those that are out."""
+        return self.limits.urls_left_of(host, self._room(host))
+
+    def _room(self, host: Host) -> int:
+        if self.order.is_newest_first:  # what a URL leads to comes before all others, so these wait for it
+            return self.rules.connections_per_host - host.leased
         if host.failures or host.parks:  # perhaps dead: a few will show
             return PROBE_URLS - host.leased
         delay = self.delay(host)
         if delay == 0:
             return _MANY
-        # Can be below zero: the host has asked for a longer delay than it had when its URLs were leased.
-        return max(1, int(self.rules.lease_seconds / 2 / delay)) - host.leased
+        # What fits into half a lease, and can be asked for before max_time is over. Can be below zero: the host has
+        # asked for a longer delay than it had when its URLs were leased.
+        seconds = min(self.rules.lease_seconds / 2, self.limits.seconds_left())
+        return max(1, int(seconds / delay)) - host.leased
 
     def free(self, host: Host, client: str, job: int, urls: int) -> None:
         """A client has finished with so many URLs of a host; after the last one others may have it, after the delay."""
         self.turns.settle(host.id, client, job, urls, self.clock.now() + self.delay(host))
 
     def is_finished(self) -> bool:
-        """Nothing queued or leased any more but what is blocked, or the page limit reached and nothing under way."""
+        """Nothing is leased, and nothing may be: a limit is reached, or all that is queued must not be asked for."""
         totals = self.books.totals
         if totals.leased:
             return False
-        blocked = sum(host.queued for host in self.hosts if host.is_blocked) if self.has_blocked else 0
-        return totals.queued <= blocked or 0 < self.rules.max_pages <= totals.stored
+        return bool(self.limits.reached()) or totals.queued <= self._kept_back()
+
+    def ended_by(self) -> str:
+        """The limit that has ended the crawl or is about to; empty if there is none."""
+        if reached := self.limits.reached():
+            return reached
+        is_ended = self.limits.is_per_host and self.books.totals.queued and self.is_finished()
+        return "max_pages_per_host" if is_ended and any(self.limits.is_full(host) for host in self.hosts) else ""
+
+    def _kept_back(self) -> int:
+        """How many queued URLs belong to hosts that are blocked, or have as many pages as they may have."""
+        if not self.has_blocked and not self.limits.is_per_host:
+            return 0
+        return sum(host.queued for host in self.hosts if host.is_blocked or self.limits.is_full(host))
 
     def lease_of(self, client: str, job: int) -> Lease:
         lease = self.leases.get(job)

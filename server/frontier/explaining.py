@@ -7,6 +7,7 @@ from common.urls import digest, host_of, identity
 from common.wire import Totals
 from server.frontier.core import Core
 from server.frontier.hosts import Host
+from server.frontier.order import score_of
 from server.frontier.records import KEY_LENGTH, Entry, FailedRecord, State, UrlState, unpack_entry, waiting_key
 from server.frontier.retries import PARK_WAITS
 from server.frontier.store import Table
@@ -23,10 +24,13 @@ class HostState:
     is_parked: bool = False  # it did not answer; asked again at `not_before`
     not_before: float = 0.0  # UTC
     address: str = ""
+    priority: int = 0  # set by an operator
+    is_full: bool = False  # it has max_pages_per_host pages
     known: int = 0
     queued: int = 0
     leased: int = 0
     done: int = 0
+    stored: int = 0
     failed: int = 0
     excluded: int = 0
 
@@ -43,6 +47,7 @@ class Explanation:
     reason: str = ""  # outcome and detail, or the rule that excluded it
     requested: str = ""  # the address found first, which is the one that is asked for; known until it is done
     depth: int = 0
+    score: int | None = None  # with traversal = priority, while it is queued
     tries: int = 0
     due: float = 0.0  # UTC; when it can be asked for, as far as that is known
     ended: float = 0.0  # UTC; when it was done or given up
@@ -68,10 +73,13 @@ class Overview:
     totals: Totals
     is_paused: bool
     is_finished: bool
+    ended_by: str  # the limit that has ended the crawl, or is about to
     jobs: Sequence[JobState]
     blocked: Sequence[HostState]
     delayed: Sequence[HostState]  # with a delay that an operator has set
+    prioritised: Sequence[HostState]  # by an operator
     parked: Sequence[HostState]
+    full: Sequence[HostState]  # with something queued that max_pages_per_host holds back
 
 
 def explained(core: Core, address: str) -> Explanation:
@@ -102,6 +110,8 @@ def _explained_failed(known: Explanation, failed: FailedRecord) -> Explanation:
 
 
 def _explained_open(core: Core, known: Explanation, state: UrlState) -> Explanation:
+    if core.order.is_by_score:
+        known = replace(known, score=score_of(state.place.number, 0))
     if state.state is State.WAITING:
         packed = core.store.get(Table.WAITING, waiting_key(state.due, state.place))
         return _with_entry(replace(known, due=state.due / 1000), packed)
@@ -132,9 +142,12 @@ def overview(core: Core) -> Overview:
         totals=core.books.totals,
         is_paused=core.is_paused,
         is_finished=core.is_finished(),
+        ended_by=core.ended_by(),
         jobs=[JobState(lease.job, lease.client, len(lease.tasks), lease.record.deadline) for lease in core.leases],
         blocked=[host for host in set_hosts if host.is_blocked],
         delayed=[host for host in set_hosts if host.own_delay_seconds is not None],
+        prioritised=[host for host in set_hosts if host.priority],
+        full=[_host_state(core, host) for host in core.hosts if host.queued and core.limits.is_full(host)],
         parked=[_host_state(core, host) for host in parked],
     )
 
@@ -148,6 +161,6 @@ def _host_state(core: Core, host: Host | None, name: str = "") -> HostState:
         return HostState(name, core.rules.delay_seconds)
     return HostState(
         host.name, core.delay(host), host.own_delay if host.own_delay >= 0 else None, host.is_blocked,
-        _is_parked(host, core.clock.now()), host.not_before, host.address,
-        host.known, host.queued, host.leased, host.done, host.failed, host.excluded,
+        _is_parked(host, core.clock.now()), host.not_before, host.address, host.priority, core.limits.is_full(host),
+        host.known, host.queued, host.leased, host.done, host.stored, host.failed, host.excluded,
     )  # fmt: skip

@@ -14,14 +14,16 @@ from pathlib import Path
 from common.clock import Clock
 from common.urls import resolve
 from common.wire import FoundUrl, Outcome, Report, Totals, UrlResult
-from server.frontier import intake, mending
+from server.frontier import intake, mending, scores
 from server.frontier.change import Change
 from server.frontier.core import Core, FrontierError, Rules
 from server.frontier.explaining import Explanation, Overview, explained, overview
 from server.frontier.hosts import Host
 from server.frontier.leases import Lease
 from server.frontier.leasing import Leased, Leasing
+from server.frontier.order import Order
 from server.frontier.records import FailedRecord, State, UrlState, key_of_entry
+from server.frontier.reordering import TRAVERSAL_KEY, reorder
 from server.frontier.settling import Settling
 from server.frontier.store import Store, Table
 from server.policy.policy import Policy
@@ -29,7 +31,7 @@ from server.policy.policy import Policy
 __all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 
 _log = logging.getLogger(__name__)
-_FORMAT_KEY, _FORMAT = b"format", b"3"
+_FORMAT_KEY, _FORMAT = b"format", b"4"
 _PAUSED_KEY = b"paused"
 START_URLS_KEY = b"start urls"  # in the table META: all that the crawl ever had, as JSON
 
@@ -52,7 +54,8 @@ class Frontier:
         if form not in (None, _FORMAT):
             raise FrontierError("the frontier on disk was written by another version; use that version or start afresh")
         if form is None:
-            store.write([(Table.META, _FORMAT_KEY, _FORMAT)])
+            store.write([(Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())])
+        reorder(store, Order(rules.traversal))
         self._store = store
         self._lock = threading.Lock()  # guards everything below and the order of writes
         self._core = Core(store, policy, rules, clock)
@@ -66,13 +69,13 @@ class Frontier:
     def add(self, found: Iterable[FoundUrl], start: bool = False) -> int:
         """Take in URLs; returns how many were not known. Start URLs are always inside, and may be private hosts."""
         keyed = intake.keyed(self._core, found)
-        unknown = intake.unknown(self._core, keyed, start)  # most are known: found out without holding the lock
-        if unknown or start:
+        news = intake.news(self._core, keyed, start)  # most are known: found out without holding the lock
+        if news or start:
             with self._lock:
                 change = Change()
                 if start:
                     intake.open_private(self._core, change, keyed)
-                new = intake.admit(self._core, change, unknown, start)
+                new = intake.admit(self._core, change, news, start)
                 self._core.commit(change)
             self._make_durable()
             return new
@@ -107,12 +110,15 @@ class Frontier:
 
     def report(self, client: str, job: int, report: Report) -> Settled:
         """Settle URLs of a job and take in what was found, in one move. Repeating it changes nothing."""
-        unknown = intake.unknown(self._core, intake.keyed(self._core, report.found))
+        news = intake.news(self._core, intake.keyed(self._core, report.found))
         with self._lock:
             lease = self._lease_to_report_on(client, job)
             done = self._settling.settle(job, lease, report.results)
             self._settling.learn(done, report.hosts)
-            new = intake.admit(self._core, done.change, unknown)
+            for key in done.late:  # settled just now, which the store does not know yet
+                news.pop(key, None)
+            is_repeated = bool(report.results) and not done.accepted
+            new = intake.admit(self._core, done.change, news, is_repeated=is_repeated)
             if done.accepted:  # a repeated report was counted the first time
                 done.change.counts["size"] += report.size
             if lease is not None and not self._settling.finish(done, lease):
@@ -145,6 +151,7 @@ class Frontier:
                 _log.warning("a client fell silent: %d URLs are queued again", returned)
             failed = self._settling.bury()
             self._core.turns.forget_slots(self._core.clock.now())
+            self._note_time()
         self._store.sync()
         return failed
 
@@ -156,9 +163,14 @@ class Frontier:
             return self._core.books.totals
 
     def is_finished(self) -> bool:
-        """Nothing queued or leased any more, or the page limit reached and nothing under way."""
+        """Nothing is leased, and nothing may be."""
         with self._lock:
             return self._core.is_finished()
+
+    def ended_by(self) -> str:
+        """The limit that has ended the crawl, or is about to end it with the jobs that are out; empty if none."""
+        with self._lock:
+            return self._core.ended_by()
 
     def unsound(self) -> list[str]:
         """What breaks the invariant: hosts whose counters do not add up, and the totals. Empty if all is well."""
@@ -206,6 +218,15 @@ class Frontier:
         with self._changing(name) as host:
             host.own_delay = -1.0 if seconds is None else seconds
 
+    def set_priority(self, name: str, priority: int) -> None:
+        """Let the turn of a host come before that of hosts with a lower priority. Without one it is 0."""
+        with self._changing(name) as host:
+            host.priority = priority
+
+    def set_score(self, url: str, score: int) -> int:
+        """Let a queued URL be taken before those of its host with a lower score; returns the score that it had."""
+        return self._mended(lambda change: scores.set_score(self._core, change, url, score))
+
     def retry(self, urls: Iterable[str]) -> int:
         """Queue failed URLs again, as if they had never been tried; returns how many."""
         return self._mended(lambda change: mending.retry(self._core, change, urls))
@@ -246,6 +267,7 @@ class Frontier:
     def close(self) -> None:
         """After this no verb may be called."""
         with self._lock:
+            self._note_time()
             self._store.sync()
             self._store.close()
 
@@ -257,6 +279,10 @@ class Frontier:
             if host.not_before:  # it was asked before the restart, nobody knows when: assume just now
                 host.not_before = max(host.not_before, now + self._core.delay(host))
         self._core.line_up(host.id for host in self._core.hosts)
+
+    def _note_time(self) -> None:
+        is_running = not self._core.is_paused and not self._core.is_finished()
+        self._store.write([self._core.running.note(is_running)])
 
     def _make_durable(self) -> None:
         if self._core.rules.durability == "full":
@@ -285,7 +311,7 @@ class Frontier:
         self._make_durable()
 
     def _mended(self, mend: Callable[[Change], int]) -> int:
-        """One atomic change; returns how many URLs it is about."""
+        """One atomic change; returns what it says of itself, such as how many URLs it is about."""
         with self._lock:
             change = Change()
             number = mend(change)

@@ -7,7 +7,7 @@ from server.frontier.records import host_key
 from server.frontier.retries import PARK_WAITS
 from server.frontier.store import Store, Table, Write
 
-_NUMBERS = Struct(">QQ8I6dHB")
+_NUMBERS = Struct(">QQ9I6dHhB")
 _NEXT_HOST_KEY = b"next host"
 _SET_PREFIX, _SET_END = b"set host ", b"set host!"  # in the table META: the hosts for which an operator set something
 _PRIVATE, _BLOCKED = 1, 2
@@ -20,25 +20,27 @@ class Host:
     __slots__ = (
         "address", "allow_private", "backoff", "client", "crawl_delay", "done", "excluded", "failed", "failures",
         "head", "id", "is_blocked", "is_fresh", "is_listed", "is_new", "known", "latency", "leased", "name",
-        "not_before", "own_delay", "parks", "queued", "retry_at", "tail", "waiting",
+        "not_before", "own_delay", "parks", "priority", "queued", "retry_at", "stored", "tail", "waiting",
     )  # fmt: skip
 
     def __init__(self, id: int, name: str) -> None:
         self.id = id
         self.name = name
         self.head = 0  # no entry stands before this number
-        self.tail = 0  # the next entry gets this number
+        self.tail = 0  # so many URLs have come to its queue: the place of the next in the order of arrival
         self.known = 0
         self.queued = 0
         self.waiting = 0  # those of `queued` whose next try is not due yet
         self.leased = 0
         self.done = 0
+        self.stored = 0  # those of `done` that have a page in Pages/
         self.failed = 0
         self.excluded = 0
         self.parks = 0  # how many times it was set aside as dead, in a row
         self.not_before = 0.0  # UTC; no request before
         self.crawl_delay = -1.0  # from robots.txt; below zero: none
         self.own_delay = -1.0  # set by an operator; below zero: none
+        self.priority = 0  # set by an operator: its turn comes before that of hosts with a lower one
         self.backoff = 0.0  # further seconds, because it asked us to slow down
         self.latency = 0.0  # seconds that it takes to answer, on average
         self.retry_at = 0.0  # UTC; what it asked for with Retry-After
@@ -58,7 +60,7 @@ class Host:
     @property
     def is_set(self) -> bool:
         """An operator has said something about it."""
-        return self.is_blocked or self.own_delay >= 0
+        return self.is_blocked or self.own_delay >= 0 or self.priority != 0
 
     @property
     def is_given_up(self) -> bool:
@@ -77,9 +79,9 @@ class Host:
     def packed(self) -> bytes:
         flags = self.allow_private * _PRIVATE + self.is_blocked * _BLOCKED
         numbers = _NUMBERS.pack(
-            self.head, self.tail, self.known, self.queued, self.waiting, self.leased, self.done, self.failed,
-            self.excluded, self.parks, self.not_before, self.crawl_delay, self.own_delay, self.backoff, self.latency,
-            self.retry_at, min(self.failures, 65535), flags,
+            self.head, self.tail, self.known, self.queued, self.waiting, self.leased, self.done, self.stored,
+            self.failed, self.excluded, self.parks, self.not_before, self.crawl_delay, self.own_delay, self.backoff,
+            self.latency, self.retry_at, min(self.failures, 65535), self.priority, flags,
         )  # fmt: skip
         return numbers + f"{self.name}\n{self.address}\n{self.client}".encode()
 
@@ -88,9 +90,9 @@ class Host:
         name, address, client = data[_NUMBERS.size :].decode().split("\n")
         host = cls(int.from_bytes(key, "big"), name)
         (
-            host.head, host.tail, host.known, host.queued, host.waiting, host.leased, host.done, host.failed,
-            host.excluded, host.parks, host.not_before, host.crawl_delay, host.own_delay, host.backoff, host.latency,
-            host.retry_at, host.failures, flags,
+            host.head, host.tail, host.known, host.queued, host.waiting, host.leased, host.done, host.stored,
+            host.failed, host.excluded, host.parks, host.not_before, host.crawl_delay, host.own_delay, host.backoff,
+            host.latency, host.retry_at, host.failures, host.priority, flags,
         ) = _NUMBERS.unpack_from(data)  # fmt: skip
         host.allow_private, host.is_blocked = bool(flags & _PRIVATE), bool(flags & _BLOCKED)
         host.address, host.client = address, client
@@ -144,7 +146,7 @@ class Hosts:
         return found
 
     def set_by_operator(self) -> list[Host]:
-        """The hosts that an operator has blocked or given a delay, also those without work."""
+        """The hosts that an operator has blocked, or given a delay or a priority, also those without work."""
         rows = self._store.scan(Table.META, _SET_PREFIX, _SET_END)
         return [self.by_id(int.from_bytes(key[len(_SET_PREFIX) :], "big")) for key, _ in rows]
 

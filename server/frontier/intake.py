@@ -1,4 +1,4 @@
-"""Taking in URLs: which of them are new, what the policy says, and at the end of which queue they stand."""
+"""Taking in URLs: which of them are new, what the policy says, and where in the queues of their hosts they stand."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from common.wire import FoundUrl
 from server.frontier.change import Change
 from server.frontier.core import Core
 from server.frontier.hosts import Host
-from server.frontier.records import State, UrlState, key_of_identity, pack_entry
+from server.frontier.records import State, UrlState, key_of_identity, pack_entry, unpack_entry
 from server.frontier.store import Table
 
 
@@ -47,24 +47,31 @@ def keyed(core: Core, found: Iterable[FoundUrl]) -> Candidates:
     return candidates
 
 
-def unknown(core: Core, candidates: Candidates, start: bool = False) -> Candidates:
-    """Those that are not known, or only as excluded by a rule that does not hold for them now. Needs no lock."""
-    states = core.store.get_many(Table.URLS, list(candidates))
-    return {
-        key: item
-        for (key, item), state in zip(candidates.items(), states, strict=True)
-        if state is None or (state[0] == State.EXCLUDED and _is_reprieved(core, state, item, start))
-    }
+def news(core: Core, candidates: Candidates, start: bool = False) -> Candidates:
+    """Those that change something. Needs no lock."""
+    return {key: item for key, item, _ in _news(core, candidates, start)}
 
 
-def admit(core: Core, change: Change, candidates: Candidates, start: bool = False) -> int:
-    """Queue or exclude what is unknown; returns how many were not known at all."""
-    states = core.store.get_many(Table.URLS, list(candidates))  # again, now that nobody else can add
-    fresh: list[tuple[bytes, Candidate, bytes | None, str]] = [
-        (key, item, state, host_of(item.url))
+def _news(core: Core, candidates: Candidates, start: bool) -> list[tuple[bytes, Candidate, bytes | None]]:
+    """What is not known, or only as excluded by a rule that does not hold for it now, or has another place in its
+    queue because it was found again."""
+    states, moves = core.store.get_many(Table.URLS, list(candidates)), core.order.moves
+    return [
+        (key, item, state)
         for (key, item), state in zip(candidates.items(), states, strict=True)
-        if state is None or (state[0] == State.EXCLUDED and _is_reprieved(core, state, item, start))
+        if state is None
+        or (state[0] == State.QUEUED and moves(state, item.depth))
+        or (state[0] == State.EXCLUDED and _is_reprieved(core, state, item, start))
     ]
+
+
+def admit(core: Core, change: Change, candidates: Candidates, start: bool = False, is_repeated: bool = False) -> int:
+    """Queue or exclude what is unknown, and move what was found again; returns how many were not known at all.
+
+    `is_repeated`: all this was told before, so nothing was found again."""
+    fresh = [(*each, host_of(each[1].url)) for each in _news(core, candidates, start)]  # now that nobody else can add
+    if core.order.is_newest_first:
+        fresh.reverse()  # the first link of a page is to be taken first
     hosts = core.hosts.get_or_make([name for _, _, _, name in fresh])
     new = queued = 0
     for key, item, state, name in fresh:
@@ -72,18 +79,33 @@ def admit(core: Core, change: Change, candidates: Candidates, start: bool = Fals
         if state is None:
             new += 1
             host.known += 1
+        elif state[0] == State.QUEUED:
+            if not is_repeated:
+                _move(core, change, UrlState.unpacked(state), item)
+            continue
         else:
             _take_excluded(core, change, host)
         rule = "" if start else core.policy.excluded_by(item.url, name, item.depth, item.hops)
         if rule:
             change.exclude(host, key, rule)
         else:
-            change.append(host, key, pack_entry(item.url, item.depth, item.hops, 0, item.own_key))
+            entry = pack_entry(item.url, item.depth, item.hops, 0, item.own_key)
+            change.enqueue(host, core.order.next(host, item.depth), key, entry)
             host.queued += 1
             queued += 1
     change.counts["known"] += new
     change.counts["queued"] += queued
     return new
+
+
+def _move(core: Core, change: Change, state: UrlState, item: Candidate) -> None:
+    """A queued URL was found again: it may be nearer to a start URL than was known, and stand elsewhere."""
+    packed = core.store.get(Table.QUEUE, state.place.packed())
+    if packed is None:  # leased
+        return
+    host, entry = change.touch_queue(core.hosts.by_id(state.place.host)), unpack_entry(packed)
+    entry = entry._replace(depth=min(entry.depth, item.depth), hops=min(entry.hops, item.hops))
+    change.move(host, state, core.order.refound(host, state.place.number, entry.depth), entry)
 
 
 def open_private(core: Core, change: Change, starts: Candidates) -> None:

@@ -77,7 +77,7 @@ class Leasing:
             self.extend(change, known)  # the answer promises the whole time again
             core.commit(change)
             return self._handed_out(known, is_new=False)
-        lease = None if core.is_paused else self._new(client, request, self._budget(wanted), now)
+        lease = None if core.is_paused else self._new(client, request, core.limits.urls_left(wanted), now)
         core.turns.served(client, now, lease is not None)
         if lease is not None:
             self._misses.pop(client, None)
@@ -123,7 +123,7 @@ class Leasing:
         wanted = len(tasks) + budget
         for number, host in enumerate(hosts):
             left = wanted - len(tasks)
-            share = max(_FEW_URLS, -(-left // (len(hosts) - number)))
+            share = left if host.priority > 0 else max(_FEW_URLS, -(-left // (len(hosts) - number)))
             limit = min(left, share, core.room(host))
             start, end = Place(host.id, host.head).packed(), Place(host.id + 1, 0).packed()
             rows = list(islice(core.store.scan(Table.QUEUE, start, end), max(0, limit)))
@@ -138,10 +138,6 @@ class Leasing:
                 host.not_before = max(host.not_before, now)
                 host.client = client
                 host.is_fresh = True
-
-    def _budget(self, wanted: int) -> int:
-        limit, totals = self._core.rules.max_pages, self._core.books.totals
-        return min(wanted, limit - totals.stored - totals.leased) if limit else wanted
 
     def _handed_out(self, lease: Lease, is_new: bool) -> Leased:
         core = self._core

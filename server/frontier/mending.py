@@ -74,7 +74,9 @@ def forget(core: Core, change: Change, keys: Iterable[bytes]) -> int:
         host = change.touch(core.hosts.by_id(state.place.host))
         host.done -= 1
         host.known -= 1
-        change.counts.update(done=-1, known=-1, stored=-1 if state.outcome is Outcome.STORED else 0)
+        was_stored = state.outcome is Outcome.STORED
+        host.stored -= was_stored
+        change.counts.update(done=-1, known=-1, stored=-was_stored)
         change.delete(Table.URLS, key)
         number += 1
     return number
@@ -91,9 +93,11 @@ def crawl_again(core: Core, change: Change, pages: Iterable[tuple[bytes, str]]) 
         host = change.touch(core.hosts.by_id(state.place.host))
         host.done -= 1
         host.queued += 1
-        change.counts.update(done=-1, queued=1, stored=-1 if state.outcome is Outcome.STORED else 0)
+        was_stored = state.outcome is Outcome.STORED
+        host.stored -= was_stored
+        change.counts.update(done=-1, queued=1, stored=-was_stored)
         own_key = b"" if key_of_identity(url) == key else key
-        change.append(host, key, pack_entry(url, 0, 0, 0, own_key))
+        change.enqueue(host, core.order.next(host, 0), key, pack_entry(url, 0, 0, 0, own_key))
         number += 1
     return number
 
@@ -117,5 +121,6 @@ def _retried(core: Core, change: Change, key: bytes) -> bool:
     change.delete(Table.FAILED, key)
     name = identity(record.url, core.rules.drop_index_names)
     own_key = b"" if name == record.url else key
-    change.append(host, key, pack_entry(record.url, record.depth, record.hops, 0, own_key))
+    entry = pack_entry(record.url, record.depth, record.hops, 0, own_key)
+    change.enqueue(host, core.order.next(host, record.depth), key, entry)
     return True

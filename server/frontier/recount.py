@@ -12,7 +12,7 @@ from server.frontier.records import Place, State, UrlState, unpack_entry, unpack
 from server.frontier.store import Store, Table, Write
 
 _BATCH = 5_000  # writes
-_COUNTERS = ("known", "queued", "waiting", "leased", "done", "failed", "excluded")
+_COUNTERS = ("known", "queued", "waiting", "leased", "done", "stored", "failed", "excluded")
 _NAMES = {
     State.QUEUED: ("queued",), State.WAITING: ("queued", "waiting"), State.LEASED: ("leased",), State.DONE: ("done",),
     State.FAILED: ("failed",), State.EXCLUDED: ("excluded",),
@@ -60,7 +60,7 @@ def _counted(store: Store) -> _Counts:
         for name in ("known", *_NAMES[kind]):
             counts[name, state.place.host] += 1
         if kind is State.DONE and state.outcome is Outcome.STORED:
-            counts["stored", 0] += 1
+            counts["stored", state.place.host] += 1
     return counts
 
 
@@ -82,5 +82,5 @@ def _totals(store: Store, counts: _Counts, told: Totals) -> Totals:
     sums: Counter[str] = Counter()
     for (name, _), number in counts.items():
         sums[name] += number
-    fields = {name: sums[name] for name in (*_COUNTERS, "stored") if name != "waiting"}
+    fields = {name: sums[name] for name in _COUNTERS if name != "waiting"}
     return replace(told, **fields, hosts=sum(1 for _ in store.scan(Table.HOSTS)))

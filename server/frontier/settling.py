@@ -108,7 +108,9 @@ class Settling:
             host.leased -= 1
             host.done += 1
             number += 1
-            stored += outcome is Outcome.STORED
+            if outcome is Outcome.STORED:
+                host.stored += 1
+                stored += 1
             key = key_of_entry(task.entry, url)
             writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, now, host.id)))
         done.accepted += number
@@ -134,7 +136,7 @@ class Settling:
             change.counts["leased"] -= 1
             change.finish(host, key_of_entry(task.entry, url), result.outcome, core.clock.now())
         elif consequence.state is State.QUEUED:
-            change.put_back(host, task.number, unpack_entry(task.entry), lost_by=job)
+            self._put_back(change, host, task, job)
         else:
             host.leased -= 1
             change.counts["leased"] -= 1
@@ -173,13 +175,19 @@ class Settling:
             done.refused += 1
         elif state.state is State.QUEUED:
             packed = core.store.get(Table.QUEUE, state.place.packed())
-            if packed is None or state.lost_by != job:  # leased to another, or queued for another reason
-                done.refused += 1
+            if packed is None or state.lost_by != job or not self._is_within_limits(done, state.place, result):
+                done.refused += 1  # leased to another, queued for another reason, or too much
             elif CONSEQUENCES[result.outcome].state is not State.QUEUED:
                 done.late.add(key)
                 self._take_back(done, state.place)
                 task = Task(state.place.host, state.place.number, packed)
                 self._settle_task(done, url_of_entry(packed), task, result, job)
+
+    def _is_within_limits(self, done: Settlement, place: Place, result: UrlResult) -> bool:
+        """What may still be stored may be with others by now."""
+        if result.outcome is not Outcome.STORED:
+            return True
+        return self._core.limits.allow_one_more(self._core.hosts.by_id(place.host), done.change)
 
     def _take_back(self, done: Settlement, place: Place) -> None:
         """Count a queued URL as leased again, because its job has done it after all."""
@@ -232,11 +240,15 @@ class Settling:
         core, change = self._core, Change()
         for task in lease.tasks.values():
             host = change.touch(core.hosts.by_id(task.host))
-            change.put_back(host, task.number, unpack_entry(task.entry), lost_by=lease.job)
+            self._put_back(change, host, task, lease.job)
         done = Settlement(change, dict(lease.tasks))
         self.finish(done, lease)
         self.write(done, lease)
         return len(done.settled)
+
+    def _put_back(self, change: Change, host: Host, task: Task, job: int) -> None:
+        entry = unpack_entry(task.entry)
+        change.put_back(host, self._core.order.kept(task.number, entry.depth), entry, lost_by=job)
 
     # --- hosts -------------------------------------------------------------------------------------------------
 
@@ -290,10 +302,11 @@ class Settling:
             return
         change = Change()
         for key, packed in due:
-            host = change.touch(core.hosts.by_id(unpack_place(key[8:]).host))
+            place, entry = unpack_place(key[8:]), unpack_entry(packed)
+            host = change.touch(core.hosts.by_id(place.host))
             host.waiting -= 1
             change.delete(Table.WAITING, key)
-            change.append(host, unpack_entry(packed).key, packed)
+            change.enqueue(host, core.order.again(host, place.number, entry.depth), entry.key, packed)
         core.commit(change)
 
     def bury(self) -> Sequence[FailedRecord]:

@@ -7,6 +7,8 @@
 - A host goes back to the client that had it last, if that asks in time: it knows the robots rules and has a connection.
 - With a delay of 0 and several connections per host, the connections of a slot are shared out to those who ask. What a
   client was once granted counts as used until the URLs that came with it are settled: they may be under way.
+- A host that an operator has given a priority waits for nobody in line: above 0 it comes before all others, below 0
+  only when a client would go away with nothing.
 - When a client goes away empty-handed, the others keep only their fair share of hosts; the rest run dry and are freed.
 """
 
@@ -58,6 +60,7 @@ class Turns:
         self._held: defaultdict[str, dict[int, Counter[int]]] = defaultdict(dict)  # client -> host -> job -> its URLs
         self._slots: dict[int, str] = {}  # of held hosts: the slot under which they are held
         self._hungry: dict[str, float] = {}  # client that got nothing -> when
+        self._ranks: dict[int, int] = {}  # host -> priority, of the few that have one; these do not stand in line
 
     # --- what there is to hand out -----------------------------------------------------------------------------
 
@@ -76,6 +79,13 @@ class Turns:
         """The host has nothing to hand out now."""
         self._offers.pop(host, None)
 
+    def rank(self, host: int, priority: int) -> None:
+        """What an operator wants of a host; 0 is as for all others."""
+        if priority:
+            self._ranks[host] = priority
+        elif self._ranks.pop(host, 0) and host in self._offers:
+            self._stand_again(host, 0.0)
+
     def _stand_in_line(self, host: int, free_at: float) -> None:
         """`free_at`: since when its last client can have it again."""
         ready_at, order, _, _, client = self._offers[host]
@@ -87,11 +97,14 @@ class Turns:
         """When the next host that nobody holds is ready; None if there is none."""
         while self._line and not self._is_valid(self._line[0]):
             heapq.heappop(self._line)
-        return self._offers[self._line[0][2]].ready_at if self._line else None
+        times = [self._offers[host].ready_at for host in self._ranks if host in self._offers]
+        if self._line:
+            times.append(self._offers[self._line[0][2]].ready_at)
+        return min(times, default=None)
 
     def _is_valid(self, item: tuple[float, int, int]) -> bool:
         offer = self._offers.get(item[2])
-        return offer is not None and offer.order == item[1]
+        return offer is not None and offer.order == item[1] and item[2] not in self._ranks
 
     # --- picking -----------------------------------------------------------------------------------------------
 
@@ -100,7 +113,9 @@ class Turns:
 
         `has_some`: it has got some already, so hosts that wait for their last client are left to that one."""
         held = self._held.get(client, {})
-        picked = [host for host in held if self._is_ready(host, client, now)][:limit]
+        picked = self._ranked(client, now) if self._ranks else []
+        picked += [host for host in held if host not in self._ranks and self._is_ready(host, client, now)]
+        del picked[limit:]
         for host in picked:
             self.withdraw(host)
         limit = min(limit, len(picked) + max(0, self.fair_share(client, now) - len(held)))
@@ -111,7 +126,17 @@ class Turns:
         self._pick_from(self._line, now, client, now, limit, picked)
         if not picked and not has_some:  # better than nothing: a host that waits for its last client
             self._pick_from(self._line, now + _LOYAL_SECONDS, client, now, limit, picked)
+        if not picked and not has_some and self._ranks:
+            picked = self._ranked(client, now, below=True)[:limit]
+            for host in picked:
+                self.withdraw(host)
         return picked
+
+    def _ranked(self, client: str, now: float, below: bool = False) -> list[int]:
+        """Ready hosts with a priority above 0 (or below it), the highest first."""
+        chosen = [host for host, rank in self._ranks.items() if (rank < 0) == below]
+        chosen.sort(key=lambda host: -self._ranks[host])
+        return [host for host in chosen if self._is_ready(host, client, now)]
 
     def _pick_from(self, line: Line, until: float, client: str, now: float, limit: int, picked: list[int]) -> None:
         early: Line = []

@@ -61,9 +61,9 @@ class UrlService:
         _check_client(client)
         return self._frontier.renew(client, _job_number(job))
 
-    def get_totals(self) -> tuple[Totals, bool]:
-        """The frontier in numbers, and whether the crawl is finished."""
-        return self._frontier.totals(), self._frontier.is_finished()
+    def get_totals(self) -> tuple[Totals, bool, str]:
+        """The frontier in numbers, whether the crawl is finished, and the limit that has ended it or is about to."""
+        return self._frontier.totals(), self._frontier.is_finished(), self._frontier.ended_by()
 
 
 def start_addresses(urls: tuple[str, ...]) -> list[str]:
@@ -113,4 +113,5 @@ def _job_settings(settings: Settings) -> JobSettings:
         max_crawl_delay_seconds=server.max_crawl_delay,
         report_seconds=server.report_seconds,
         verify_tls=server.verify_tls,
+        repeat_links=server.traversal in ("dfs", "priority"),
     )

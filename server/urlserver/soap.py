@@ -50,7 +50,7 @@ def _message(value_class: type, **further: Any) -> Any:
 
 _Settings = _message(JobSettings)
 _Receipt = _message(Receipt)
-_Totals = _message(Totals, finished=Boolean(min_occurs=1))
+_Totals = _message(Totals, finished=Boolean(min_occurs=1), ended_by=Unicode(min_occurs=1))
 
 
 class Job(ComplexModel):
@@ -139,9 +139,10 @@ def soap_service(service: UrlService) -> type:
 
         @rpc(_returns=_Totals)
         def getTotals(ctx: Any) -> Any:
-            """The frontier in numbers, and whether the crawl is finished."""
-            totals, finished = _answered(service.get_totals)
-            return _Totals(finished=finished, **{f.name: getattr(totals, f.name) for f in fields(Totals)})
+            """The frontier in numbers, whether the crawl is finished, and the limit that has ended it, if any."""
+            totals, finished, ended_by = _answered(service.get_totals)
+            numbers = {f.name: getattr(totals, f.name) for f in fields(Totals)}
+            return _Totals(finished=finished, ended_by=ended_by, **numbers)
 
     return UrlServer
 

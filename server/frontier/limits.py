@@ -1,0 +1,87 @@
+"""Limits of the whole crawl and of each host: what may still be leased, and which limit has ended the crawl.
+
+What is stored and what is leased never come to more than a limit in pages allows; so it is met exactly, whoever works.
+"""
+
+from common.clock import Clock
+from server.frontier.change import Books, Change
+from server.frontier.hosts import Host
+from server.frontier.store import Store, Table, Write
+
+_RUNNING_KEY = b"running seconds"  # in the table META: how long the crawl has been running, in all
+
+
+class RunningTime:
+    """How long the crawl has been running, over all restarts. The frontier calls it under its lock.
+
+    Time counts from one note to the next, if there was something to do at the first. What comes after the last note
+    before a crash is lost.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._clock = clock
+        self._seconds = float(store.get(Table.META, _RUNNING_KEY) or b"0")
+        self._since = clock.ticks()
+        self._counts = True
+
+    def seconds(self) -> float:
+        return self._seconds + (self._clock.ticks() - self._since if self._counts else 0.0)
+
+    def note(self, counts: bool) -> Write:
+        """What has to be written now. `counts`: whether the time until the next note counts."""
+        self._seconds, self._since, self._counts = self.seconds(), self._clock.ticks(), counts
+        return Table.META, _RUNNING_KEY, repr(self._seconds).encode()
+
+
+class Limits:
+    """0 is no limit. The frontier calls it under its lock."""
+
+    def __init__(
+        self, books: Books, running: RunningTime, max_pages: int, max_pages_per_host: int, max_bytes: int,
+        max_time_seconds: float,
+    ) -> None:  # fmt: skip
+        self._books = books
+        self._running = running
+        self._max_pages = max_pages
+        self._max_pages_per_host = max_pages_per_host
+        self._max_bytes = max_bytes
+        self._max_time_seconds = max_time_seconds
+
+    @property
+    def is_per_host(self) -> bool:
+        return self._max_pages_per_host > 0
+
+    def reached(self) -> str:
+        """The name of the limit that lets nothing more be leased; empty if there is none."""
+        totals = self._books.totals
+        if 0 < self._max_pages <= totals.stored:
+            return "max_pages"
+        if 0 < self._max_bytes <= totals.size:
+            return "max_bytes"
+        return "max_time" if self.seconds_left() <= 0 else ""
+
+    def urls_left(self, wanted: int) -> int:
+        """How many of the wanted URLs may be leased."""
+        if self.reached():
+            return 0
+        totals = self._books.totals
+        return min(wanted, self._max_pages - totals.stored - totals.leased) if self._max_pages else wanted
+
+    def urls_left_of(self, host: Host, wanted: int) -> int:
+        """The same for those of one host."""
+        limit = self._max_pages_per_host
+        return min(wanted, limit - host.stored - host.leased) if limit else wanted
+
+    def seconds_left(self) -> float:
+        """Until the crawl must end."""
+        return self._max_time_seconds - self._running.seconds() if self._max_time_seconds else float("inf")
+
+    def is_full(self, host: Host) -> bool:
+        """Whether the host has as many pages as it may have: what it has queued is no work."""
+        return 0 < self._max_pages_per_host <= host.stored
+
+    def allow_one_more(self, host: Host, change: Change) -> bool:
+        """Whether a page can be counted that nobody has leased now."""
+        totals, counts = self._books.totals, change.counts
+        taken = totals.stored + counts["stored"] + totals.leased + counts["leased"]
+        return not 0 < self._max_pages <= taken and self.urls_left_of(host, 1) > 0
