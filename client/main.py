@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from client import heap
 from client.coordinator import Coordinator
 from client.daemonize import AlreadyRunning, PidFile, started
 from client.pipeline import Pipeline, Services
@@ -154,6 +155,7 @@ def _work(
             return _FAILED
         return _OK
 
+    heap.keep_small()
     workers = Workers(_number_of_processes(settings), work, SystemClock())
     _on_signals(workers.stop)
     ready()

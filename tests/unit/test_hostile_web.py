@@ -186,7 +186,7 @@ def test_trap_always_has_new_links(client: Client) -> None:
     for _ in range(5):
         (url, *_) = [url for url in sorted(seen) if url.count("/") == max(known.count("/") for known in seen)]
         links = set(mine(client.fetch(url), SETTINGS).links)
-        assert len(links) == 3
+        assert len(links) == 2
         assert not links & seen
         seen |= links
 
@@ -200,13 +200,12 @@ def folded(name: str) -> str:
 
 
 def test_names_do_not_collide_and_stay_inside(client: Client, tmp_path: Path) -> None:
-    writer = BundleWriter("127.0.0.2", "1", tmp_path)
+    writer = BundleWriter("127.0.0.2", "1", "tar.bz2")
     pages = [client.page(case.path) for case in NAMES]
     for page in pages:
         assert page.meta is not None
         writer.add(page.meta, page.data_name, page.body, page.xml)
-    bundle = writer.write(tmp_path, 1, "tar.bz2")
-    writer.close()
+    bundle = writer.write(tmp_path, 1)
     stored = [(entry.meta.original_url, body) for entry, body, _ in read_pages(bundle)]
     assert stored == [(page.task.url, page.body) for page in pages]
     folder = tmp_path / "unpacked"

@@ -48,6 +48,10 @@ class Call:
         """A good answer."""
         return await self.reply(Answer(200, (("Content-Type", content_type),) if content_type else (), body))
 
+    async def missing(self) -> int:
+        """For what a behaviour does not know: odd links lead anywhere."""
+        return await self.reply(Answer(404, HTML, PAGE))
+
 
 Behaviour = Callable[[Call], Awaitable[int]]
 

@@ -99,14 +99,16 @@ async def _home(call: Call) -> int:
     if call.argument.startswith("/closed/"):
         return await ok(call)
     if call.argument != "/":
-        return await call.reply(Answer(404, HTML, PAGE))
+        return await call.missing()
+    if call.writer.get_extra_info("sockname")[0] not in KIND_OF_ADDRESS:
+        return await ok(call)  # where each host has one way, a link home must not lead to the others
     links = "".join(f'<a href="{name}{EXAMPLES.get(name, "")}">{name}</a>\n' for name in BEHAVIOURS)
     return await call.reply(Answer(200, HTML, PAGE + CLOSED_LINK + links.encode()))
 
 
 def addresses(hosts: int, ipv6: bool) -> Sequence[str]:
-    """Where the server listens."""
-    return [*ROBOTS_HOSTS.values(), *plain_hosts(hosts), *["::1"] * ipv6]
+    """Where the server listens. 127.0.0.1 is localhost, which is a name that needs no name server."""
+    return ["127.0.0.1", *ROBOTS_HOSTS.values(), *plain_hosts(hosts), *["::1"] * ipv6]
 
 
 def main() -> None:

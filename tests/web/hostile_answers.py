@@ -7,7 +7,7 @@ from hashlib import sha1
 from tests.web.call import HTML, HTML_START, PAGE, Behaviour, Call
 from tests.web.pages import Answer
 
-TRAP_LINKS = 3
+TRAP_LINKS = 2
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010000000037")
 
 

@@ -17,6 +17,8 @@ ODD_CHARACTERS = [*range(0x21), *b"\"#%&'<>?@[\\]^`{|}", 0x7F, 0x85, 0xA0, 0x202
 
 async def page(call: Call) -> int:
     """/pages/NAME"""
+    if call.argument not in PAGES:
+        return await call.missing()
     return await call.stream(HTML_START + b"Connection: close\r\n\r\n", PAGES[call.argument]())
 
 
