@@ -1,13 +1,13 @@
 """Starts the servers for tests: `with run_web(hosts=3) as web:` and `with run_hostile() as server:`."""
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tests.web.child import Child
@@ -70,9 +70,9 @@ class RunningWeb(RunningServer):
         """For a crawl of all hosts from their home pages."""
         return self.truth_from(self.start_urls)
 
-    def truth_from(self, urls: Iterable[str], *, same_hosts: bool = False, robots: bool = True) -> Truth:
-        """For a crawl that starts elsewhere, stays on the hosts of its start URLs, or ignores robots.txt."""
-        return truth(self.web, urls, same_hosts=same_hosts, robots=robots)
+    def truth_from(self, urls: Iterable[str], **rules: Any) -> Truth:
+        """For a crawl that starts elsewhere, or by other rules: the arguments of `truth`."""
+        return truth(self.web, urls, **rules)
 
 
 class RunningHostile(RunningServer):
@@ -109,13 +109,18 @@ def run_web(
     odd: bool = True,
     latency: float = 0.0,
     names: bool = False,
+    called: Sequence[str] = (),
     port: int = 0,
 ) -> Iterator[RunningWeb]:
-    """Serves a computed web until the end of the block. `names`: h0.localhost, ... instead of addresses."""
+    """Serves a computed web until the end of the block. `names`: h0.localhost, ... instead of addresses; `called`:
+    the hosts have these names, which must end in localhost."""
+    own_names = tuple(called) or host_names(hosts, names=names)
+    hosts, names = len(own_names), names or bool(called)
     options = {"hosts": hosts, "pages": pages, "links": links, "seed": seed, "odd": int(odd), "port": port}
     arguments = [f"--{name}={value}" for name, value in options.items()] + [f"--latency={latency}"]
-    with _logged_child("tests.web.server", *arguments, *["--names"] * names) as (child, log_file):
-        authorities = tuple(f"{name}:{child.port}" for name in host_names(hosts, names=names))
+    arguments += [*["--names"] * names, *[f"--called={name}" for name in called]]
+    with _logged_child("tests.web.server", *arguments) as (child, log_file):
+        authorities = tuple(f"{name}:{child.port}" for name in own_names)
         web = Web(authorities, pages, links, seed, odd)
         address = "127.0.0.1" if names else str(urlsplit(web.start_urls[0]).hostname)
         with _stopped_at_end(RunningWeb(child, address, log_file, web)) as running:

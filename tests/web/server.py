@@ -68,7 +68,8 @@ class WebServer:
     def _web(self, port: int) -> Web:
         if port not in self.webs:
             options = self.options
-            hosts = tuple(f"{name}:{port}" for name in host_names(options.hosts, names=options.names))
+            names = options.called or host_names(options.hosts, names=options.names)
+            hosts = tuple(f"{name}:{port}" for name in names)
             self.webs[port] = Web(hosts, options.pages, options.links, options.seed, options.odd)
         return self.webs[port]
 
@@ -114,6 +115,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--odd", type=int, default=1, choices=(0, 1), help="with the odd resources")
     parser.add_argument("--names", action="store_true", help="h0.localhost, ... instead of addresses")
+    parser.add_argument("--called", action="append", help="the name of a host, with --names; repeated for each")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--log", type=Path, help="one JSON line per request")
     parser.add_argument("--port", type=int, default=0)

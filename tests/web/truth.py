@@ -1,6 +1,7 @@
 """What a right crawl of a web comes to: computed by walking the graph itself, not its HTML."""
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from tests.web.graph import Web
@@ -44,11 +45,24 @@ class Truth:
         return url in seen
 
 
-def truth(web: Web, start_urls: Iterable[str], *, same_hosts: bool = False, robots: bool = True) -> Truth:
-    """The truth about a crawl from `start_urls`. `same_hosts`: it stays on their hosts."""
+def truth(
+    web: Web,
+    start_urls: Iterable[str],
+    *,
+    same_hosts: bool = False,
+    robots: bool = True,
+    belongs: Callable[[str], bool] = lambda _: True,
+    max_depth: int | None = None,
+) -> Truth:
+    """The truth about a crawl from `start_urls`. `same_hosts`: it stays on their hosts. `belongs` says of any other
+    address whether it is a part of the crawl, and `max_depth` how many links lead there at most."""
     starts = [identity(url) for url in start_urls]
     hosts = frozenset(map(authority, starts if same_hosts else web.start_urls))
-    walk = _Walk(web, hosts, robots)
+
+    def inside(url: str) -> bool:
+        return url in starts or (authority(url) in hosts and belongs(url))
+
+    walk = _Walk(web, inside, robots, max_depth)
     walk.run(starts)
     return walk.result()
 
@@ -56,8 +70,9 @@ def truth(web: Web, start_urls: Iterable[str], *, same_hosts: bool = False, robo
 @dataclass(slots=True)
 class _Walk:
     web: Web
-    hosts: frozenset[str]
+    inside: Callable[[str], bool]
     robots: bool
+    max_depth: int | None
     seen: set[str] = field(default_factory=set)
     pages: set[str] = field(default_factory=set)
     documents: set[str] = field(default_factory=set)
@@ -67,16 +82,25 @@ class _Walk:
     outside: set[str] = field(default_factory=set)
 
     def run(self, starts: list[str]) -> None:
-        waiting = list(starts)
+        """In the order of depth, so that each address is met by its shortest way first."""
+        waiting = deque((url, 0) for url in starts)
         while waiting:
-            url = waiting.pop()
-            if url not in self.seen:
-                self.seen.add(url)
-                waiting += self._visit(url)
+            url, depth = waiting.popleft()
+            if url in self.seen:
+                continue
+            if self.max_depth is not None and depth > self.max_depth:
+                self.outside.add(url)
+                continue
+            self.seen.add(url)
+            leads_to = self._visit(url)
+            if url in self.redirects:  # which is no link
+                waiting.extendleft((target, depth) for target in leads_to)
+            else:
+                waiting.extend((target, depth + 1) for target in leads_to)
 
     def _visit(self, url: str) -> list[str]:
         """Puts an address where it belongs and returns what it leads to."""
-        if authority(url) not in self.hosts:
+        if not self.inside(url):
             self.outside.add(url)
         elif self._is_closed(url):
             self.closed.add(url)
