@@ -1,0 +1,39 @@
+"""The manual's page about the hostile web tells what the code does."""
+
+import re
+from pathlib import Path
+
+from client import bounds, encoding, fields, links, robots, rules
+from common import urls
+from common.settings import UrlServerSettings, default_of, keys_of, written
+from common.wire import Outcome
+
+PAGE = (Path(__file__).resolve().parents[2] / "manual" / "hostile-web.md").read_text()
+LIMITS = dict(re.findall(r"^\| ([^|]+) \| ([0-9][^|]*) \|", PAGE, re.MULTILINE))
+
+
+def test_outcomes_exist_and_all_that_a_server_can_cause_are_there() -> None:
+    told = set(re.findall(r"\| `(\w+)` \|$", PAGE, re.MULTILINE))
+    ours = {Outcome.UNCHANGED, Outcome.DISALLOWED, Outcome.UNWANTED, Outcome.INTERNAL, Outcome.SKIPPED}
+    assert told == {str(outcome) for outcome in set(Outcome) - ours}
+
+
+def test_settings_have_these_defaults() -> None:
+    section = UrlServerSettings
+    keys = {key.name: written(default_of(section, field)) for field, key in keys_of(section).items()}
+    told = {name.strip("`"): float(value) for name, value in LIMITS.items() if name.startswith("`")}
+    assert len(told) == 7
+    assert told == {name: float(keys[name]) for name in told}
+
+
+def test_other_limits() -> None:
+    assert float(LIMITS["Retry-After"]) == fields.MAX_RETRY_AFTER_SECONDS
+    assert int(LIMITS["encodings in a row"]) == encoding._MAX_ENCODINGS
+    assert int(LIMITS["gzip members"]) == encoding._MAX_MEMBERS
+    assert LIMITS["zstd window"] == f"{encoding._ZSTD_MAX_WINDOW >> 20} MB"
+    assert LIMITS["robots.txt"] == f"{rules.MAX_BYTES >> 10} KiB"
+    assert int(LIMITS["redirects of robots.txt"]) == robots._MAX_HOPS
+    assert int(LIMITS["URL"]) == urls.MAX_URL_LENGTH
+    assert f"links per page: {links.MAX_LINKS:,}" in PAGE
+    assert int(LIMITS["HTML that is parsed"]) == bounds.MAX_BYTES
+    assert f"{bounds.MAX_TAGS:,} tags, {bounds.MAX_DEPTH:,} open" in PAGE
