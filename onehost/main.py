@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from client.coordinator import Coordinator
 from common import VERSION
@@ -15,6 +16,8 @@ from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.settings import Settings, UrlServerSettings, default_of
 from common.urls import typed
 from common.wire import Totals
+from onehost.copies import lay_out
+from onehost.crawler_options import take_over
 from onehost.parts import Part, PartFailed, free_port
 
 SUMMARY_NAME = "summary.txt"
@@ -37,8 +40,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: interrupted.set())
     try:
+        classic = take_over(options)
         settings = _checked(options)
-        return Crawl(options, settings, interrupted).run()
+        if classic.note:
+            print(f"crawl: {classic.note}", file=sys.stderr)
+        code = Crawl(options, settings, interrupted, classic.logs_on_screen).run()
+        if code == 0 and classic.repository is not None:
+            return lay_out(options, classic.repository)
+        return code
     except PavoukError as error:
         print(f"crawl: {error}", file=sys.stderr)
         return 1 if isinstance(error, PartFailed) else 2
@@ -53,7 +62,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("urls", nargs="*", metavar="URL", help="Where to begin; more can be in config.cfg.")
     parser.add_argument("--version", action="version", version=f"pavouk {VERSION}")
+    parser.add_argument(
+        "--crawler-conf", type=Path, metavar="FILE",
+        help="A classic crawler file (<crawler-options> …); options on the command line count more.",
+    )  # fmt: skip
     add_common_options(parser)
+    parser.set_defaults(dir=None)  # a crawler file may say where to work
     add_options(parser, "url_Server", skip=_OWN_URL_SERVER)
     add_options(parser, "ftp_Server", skip=_OWN_FTP_SERVER)
     add_options(parser, "settings", skip=_OWN_CLIENT)
@@ -79,16 +93,18 @@ def _checked(options: argparse.Namespace) -> Settings:
 class Crawl:
     """One crawl on this machine. Everything happens in the main thread."""
 
-    def __init__(self, options: argparse.Namespace, settings: Settings, interrupted: threading.Event) -> None:
+    def __init__(
+        self, options: argparse.Namespace, settings: Settings, interrupted: threading.Event, logs_on_screen: bool
+    ) -> None:
         self._options = options
         self._settings = settings
         self._interrupted = interrupted
         self._started = time.monotonic()
         self._blacklist = settings.memory / "blacklist.txt"
         logs = settings.memory
-        self._ftp = Part("ftpServer", "server.ftpserver.main", "listens on", logs / "ftpServer.log")
-        self._url = Part("urlServer", "server.urlserver.main", "listens on", logs / "urlServer.log")
-        self._client = Part("clientCrawler", "client.main", "works for", logs / "clientCrawler.log")
+        self._ftp = Part("ftpServer", "server.ftpserver.main", "listens on", logs / "ftpServer.log", logs_on_screen)
+        self._url = Part("urlServer", "server.urlserver.main", "listens on", logs / "urlServer.log", logs_on_screen)
+        self._client = Part("clientCrawler", "client.main", "works for", logs / "clientCrawler.log", logs_on_screen)
         self._before = Totals()
         self._last = Totals()
         self._limit = ""  # that has ended the crawl

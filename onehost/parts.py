@@ -49,13 +49,15 @@ class PartFailed(PavoukError):
 
 
 class Part:
-    """One child process. Started, watched and stopped by the main thread; its output goes to a log file."""
+    """One child process. Started, watched and stopped by the main thread; its output goes to a log file, and the log
+    that it writes itself there, too, or to our own standard error."""
 
-    def __init__(self, name: str, module: str, ready: str, log: Path) -> None:
+    def __init__(self, name: str, module: str, ready: str, log: Path, log_on_screen: bool = False) -> None:
         self.name = name
         self._module = module
         self._ready = re.compile(ready)
         self._log = log
+        self._log_on_screen = log_on_screen
         self._arguments: Sequence[str] = ()
         self._process: subprocess.Popen[str] | None = None
         self._restarts = 0
@@ -71,7 +73,7 @@ class Part:
             [sys.executable, "-P", "-m", self._module, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=log,
+            stderr=None if self._log_on_screen else log,
             text=True,
             start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
             preexec_fn=functools.partial(end_with_parent, os.getpid()),

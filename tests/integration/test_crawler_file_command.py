@@ -1,0 +1,77 @@
+"""crawl with a classic crawler file, as it is: only the start URLs are those of the test web."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from common.bundle import read_pages
+from tests.crawler_file import EXAMPLE
+from tests.integration.cluster import stored_bundles
+from tests.integration.onecommand import QUICK
+from tests.processes import ROOT
+from tests.web.running import run_web
+
+pytestmark = pytest.mark.integration
+
+
+def _crawl(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run crawl in `folder` with a crawler file and nothing else but haste."""
+    (folder / "crawler.conf").write_text(text)
+    command = [sys.executable, "-m", "onehost.main", "--crawler-conf", "crawler.conf", *QUICK, *options]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def _with_starts(starts: Sequence[str]) -> str:
+    listed = "".join(f'    "{url}",\n' for url in starts)
+    return re.sub(r"Starting-points = \{\n.*?\};", f"Starting-points = {{\n{listed}}};", EXAMPLE, flags=re.DOTALL)
+
+
+def _copies(repository: Path) -> dict[str, bytes]:
+    """The page copies: every folder that is not the work folder's own."""
+    hosts = (folder for folder in repository.iterdir() if folder.is_dir() and folder.name not in (".mem", "Pages"))
+    files = (path for host in hosts for path in host.rglob("*") if path.is_file())
+    return {str(path.relative_to(repository)): path.read_bytes() for path in files if ".client" not in path.parts}
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    with run_web(hosts=2, pages=8) as web:
+        done = _crawl(tmp_path, _with_starts(web.start_urls))
+        assert done.returncode == 0, done.stdout + done.stderr
+        repository = tmp_path / "testbedCSDICS"
+        pages = [page for bundle in stored_bundles(repository / "Pages") for page in read_pages(bundle)]
+        stored = {entry.meta.original_url for entry, _, _ in pages}
+        assert set(web.start_urls) < stored
+        assert all(re.search(r"\.(html?|php)$", url) for url in stored - set(web.start_urls))
+        assert {entry.meta.url for entry, _, _ in pages} < web.truth.stored, "the accept list leaves something out"
+        copies = _copies(repository)
+        assert sorted(copies.values()) == sorted(body for _, body, _ in pages)
+        for url in web.start_urls:
+            assert f"{urlsplit(url).netloc.replace(':', '+')}/index.html" in copies
+        assert (repository / ".mem" / "urlServer.log").stat().st_size > 0
+
+
+def test_options_count_more_and_logs_go_to_the_screen(tmp_path: Path) -> None:
+    text = EXAMPLE.replace('"log";', '"screen";')
+    with run_web(hosts=1, pages=8) as web:
+        starts = re.sub(r'"http://www\.[^"]*",\n', "", text)
+        done = _crawl(tmp_path, starts, *web.start_urls, "--max-pages", "3", "--dir", "work")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "pages stored   3" in done.stdout
+    assert re.search(r"INFO .*stopped", done.stderr)
+    assert (tmp_path / "work" / "Pages").is_dir()
+    assert len(_copies(tmp_path / "testbedCSDICS")) == 3
+    assert not (tmp_path / "testbedCSDICS" / "Pages").exists()
+
+
+def test_a_mistake_is_told_with_its_place(tmp_path: Path) -> None:
+    done = _crawl(tmp_path, EXAMPLE.replace("period = 72", "perod = 72"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("crawl: crawler.conf, line 16, column 1: unknown name perod, expected one of ")
+    assert not (tmp_path / "testbedCSDICS").exists()
