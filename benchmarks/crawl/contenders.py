@@ -16,7 +16,7 @@ from benchmarks.crawl.errors import BenchmarkError
 from common.bundle import FORMATS, parse_bundle_name, read_manifest
 
 CLIENT = "client.main"  # our worker, as the process list shows it
-NAMES = ("ours-bz2", "ours-zst", "scrapy", "wget")
+NAMES = ("ours-bz2", "ours-zst", "scrapy", "scrapy-tuned", "wget")
 
 _SPIDER = Path(__file__).with_name("spider.py")
 _SUFFIXES = (".html", ".htm")
@@ -42,8 +42,8 @@ def contenders(
         raise BenchmarkError(f"no crawler is called {', '.join(unknown)!r}; there are {', '.join(NAMES)}")
     made = []
     for name in names:
-        if name == "scrapy":
-            made.append(_scrapy(checked(python) if python else scrapy_python()))
+        if name.startswith("scrapy"):
+            made.append(_scrapy(name, checked(python) if python else scrapy_python()))
         elif name == "wget":
             made.append(_wget())
         else:
@@ -63,11 +63,13 @@ def ours(container: str, clients: int = 1, options: Sequence[str] = (), name: st
     return Contender(name, command, _count_bundled)
 
 
-def _scrapy(python: Path) -> Contender:
-    def command(starts: Sequence[str], folder: Path) -> list[str]:
-        return [str(python), str(_SPIDER), str(folder), *starts]
+def _scrapy(name: str, python: Path) -> Contender:
+    kind = "tuned" if name.endswith("-tuned") else "plain"
 
-    return Contender("scrapy", command, _count_files)
+    def command(starts: Sequence[str], folder: Path) -> list[str]:
+        return [str(python), str(_SPIDER), kind, str(folder), *starts]
+
+    return Contender(name, command, _count_files)
 
 
 def _wget() -> Contender:

@@ -1,7 +1,8 @@
-"""Scrapy's part of the comparison, run by Scrapy's own Python: `python spider.py FOLDER START_URL…`.
+"""Scrapy's part of the comparison, run by Scrapy's own Python: `python spider.py plain|tuned FOLDER START_URL…`.
 
-Follows the links within the hosts of the start URLs and writes each page to a file of its own. A plain set-up as
-Scrapy's manual advises it for a broad crawl, with as many requests at a time as our crawler may make.
+Follows the links within the hosts of the start URLs and writes each page to a file of its own, with as many requests
+at a time as our crawler may make. `plain` is the spider that Scrapy's manual gives for this. `tuned` is written to be
+faster: it cuts fragments off first, so that fewer links become requests that Scrapy then drops as known.
 """
 
 import sys
@@ -14,6 +15,7 @@ import scrapy
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider, Rule
 
 SETTINGS = {
     "CONCURRENT_REQUESTS": 64,
@@ -27,16 +29,34 @@ SETTINGS = {
 }
 
 
-class SiteSpider(scrapy.Spider):
+class PlainSpider(CrawlSpider):
     """Visits every page of the hosts it begins with."""
 
-    name = "site"
+    name = "plain"
+    rules = (Rule(LinkExtractor(), callback="parse_page", follow=True),)
+
+    def __init__(self, folder: str, starts: list[str], **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.start_urls = starts
+        self.allowed_domains = [str(urlsplit(url).hostname) for url in starts]
+        self._folder = Path(folder)
+
+    def parse_start_url(self, response: Response, **_: Any) -> None:
+        self.parse_page(response)
+
+    def parse_page(self, response: Response) -> None:
+        (self._folder / _file_name(response.url)).write_bytes(response.body)
+
+
+class TunedSpider(scrapy.Spider):
+    """The same with less work."""
+
+    name = "tuned"
 
     def __init__(self, folder: str, starts: list[str], **keywords: Any) -> None:
         super().__init__(**keywords)
         self.start_urls = starts
         self._folder = Path(folder)
-        # Without the fragments Scrapy sees earlier that many links are the same.
         hosts = [urlsplit(url).netloc for url in starts]
         self._links = LinkExtractor(allow_domains=hosts, process_value=_without_fragment)
 
@@ -58,9 +78,9 @@ def _file_name(url: str) -> str:
 
 
 def main() -> None:
-    _, folder, *starts = sys.argv
+    _, kind, folder, *starts = sys.argv
     process = CrawlerProcess(SETTINGS)
-    process.crawl(SiteSpider, folder=folder, starts=starts)
+    process.crawl(TunedSpider if kind == "tuned" else PlainSpider, folder=folder, starts=starts)
     process.start()
 
 
