@@ -4,10 +4,12 @@ Gives up as early as it can: at the header that is one too many, at an announced
 """
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from client.encoding import Decoder, EncodingError, TooLarge
+from client.large import FREE_BYTES, LargeBodies
 
 _DRAIN_BYTES = 1 << 16  # an unwanted body up to this size is read all the same: cheaper than a new connection
 _NOT_ASCII = re.compile("[\x80-\xff]")  # header values are latin-1: a character is an octet
@@ -55,8 +57,11 @@ Wanted = Callable[[int, Headers], bool]
 class Answer:
     """Collects one answer piece by piece. Answering a piece with -1 ends the transfer, as libcurl has it."""
 
-    def __init__(self, limits: Limits, wanted: Wanted | None, cut: bool) -> None:
+    def __init__(self, limits: Limits, wanted: Wanted | None, cut: bool, large: LargeBodies) -> None:
         self._limits = limits
+        self._large = large
+        self._held_bytes = FREE_BYTES
+        self._deadline = time.monotonic() + limits.fetch_timeout_seconds
         self._wanted = wanted
         self._cut = cut
         self._header_bytes = 0
@@ -68,6 +73,7 @@ class Answer:
         self.keep = True  # the body is wanted
         self.too_large = ""  # why the answer is refused, if it is
         self.bad_content = ""  # likewise
+        self.no_room = ""  # likewise: there was no memory for it in time
         self._stopped = False  # by us, and what we have is enough
 
     @property
@@ -128,7 +134,16 @@ class Answer:
             self.bad_content = str(error)
             return -1
         self._stopped = self._stopped or self._decoder.is_full
-        return -1 if self._stopped else stop
+        return -1 if self._stopped or not self._has_room(self._decoder.size) else stop
+
+    def _has_room(self, size: int) -> bool:
+        """Waits while too many other bodies are large; a megabyte at a time, so that this is rarely asked."""
+        if size < self._held_bytes:
+            return True
+        self._held_bytes = size + FREE_BYTES
+        if not self._large.hold(self, self._held_bytes, self._deadline - time.monotonic()):
+            self.no_room = "no memory for a large body in time"
+        return not self.no_room
 
     def _can_decode(self, encoding: str) -> bool:
         try:
@@ -152,6 +167,7 @@ class Answer:
     def forget(self) -> None:
         """Free the body. libcurl's handle keeps this object until its next request."""
         self._decoder = None
+        self._large.let_go(self)
 
     def body(self) -> bytes:
         """What was received, without its content encodings. EncodingError if it has no proper end."""

@@ -46,6 +46,11 @@ class Decoder:
         self._unpacked = io.BytesIO()  # hands out its content without a copy
 
     @property
+    def size(self) -> int:
+        """Bytes that are unpacked so far."""
+        return self._unpacked.tell()
+
+    @property
     def is_full(self) -> bool:
         """Whether a partial body has all that it may have."""
         return self._partial and self._unpacked.tell() >= self._max_bytes

@@ -18,6 +18,7 @@ import pycurl
 from client.addresses import is_closed
 from client.answer import Answer, Headers, Limits, Wanted
 from client.encoding import ACCEPT_ENCODING, EncodingError
+from client.large import LargeBodies
 from common.urls import host_of
 from common.wire import Outcome, clean_text
 
@@ -35,6 +36,7 @@ _ACCEPT = "text/html,application/xhtml+xml,*/*;q=0.8"
 _RECEIVE_BYTES = 1 << 17  # fewer and larger calls of the body callback than with curl's 16 KB
 _MAX_CONNECTIONS = 16  # kept open by one handle for later requests; a process often has 1,024 descriptors
 _MAX_IDLE_SECONDS = 60  # servers commonly close after less; an older connection is not tried
+_LARGE_BYTES = 32 << 20  # of all bodies on their way beyond a megabyte; one more may be at its limit
 _TOO_LARGE_CODE = 100  # CURLE_TOO_LARGE, unknown to pycurl: header lines beyond libcurl's own limits
 
 _OUTCOMES: Mapping[int, Outcome] = {
@@ -52,6 +54,9 @@ _OUTCOMES: Mapping[int, Outcome] = {
     pycurl.E_SSL_ISSUER_ERROR: Outcome.TLS,
     _TOO_LARGE_CODE: Outcome.TOO_LARGE,
 }  # all others are Outcome.BROKEN
+
+
+_large = LargeBodies(_LARGE_BYTES)  # one for all threads: memory is the process's
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,10 @@ class Transport:
     Closing may wait for a name look-up under way: libcurl cannot break off getaddrinfo.
     """
 
-    def __init__(self, user_agent: str, sender: str = "", verify_tls: bool = True) -> None:
+    def __init__(
+        self, user_agent: str, sender: str = "", verify_tls: bool = True, large: LargeBodies = _large
+    ) -> None:
+        self._large = large
         self._headers = [_header_line("Accept", _ACCEPT), _header_line("Accept-Encoding", ACCEPT_ENCODING)]
         if sender:
             self._headers.append(_header_line("From", sender))
@@ -134,7 +142,7 @@ class Transport:
         """
         curl = self._curl(allow_private)
         gate = _Gate(allow_private)
-        answer = Answer(limits, wanted, cut)
+        answer = Answer(limits, wanted, cut, self._large)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, gate.on_socket)
         curl.setopt(pycurl.HEADERFUNCTION, answer.on_header)
         curl.setopt(pycurl.WRITEFUNCTION, answer.on_body)
@@ -251,6 +259,8 @@ def _trouble(curl: Any, error: pycurl.error, answer: Answer, closed_address: str
     outcome = _OUTCOMES.get(code, Outcome.BROKEN)
     if answer.too_large:
         outcome, message = Outcome.TOO_LARGE, answer.too_large
+    elif answer.no_room:
+        outcome, message = Outcome.TIMEOUT, answer.no_room
     elif answer.bad_content:
         outcome, message = Outcome.BAD_CONTENT, answer.bad_content
     elif closed_address:
