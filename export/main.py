@@ -10,6 +10,7 @@ from common.config import add_common_options, from_options
 from common.errors import BundleError, PavoukError
 from common.settings import Settings
 from export import index
+from export.accepted import LinkRules, link_rules
 from export.files import lay_out
 from export.output import opened
 from export.records import record_of
@@ -51,9 +52,8 @@ def parser() -> argparse.ArgumentParser:
     _add_general_options(made)
     made.add_argument("--output", type=Path, metavar="FILE", help="Where to. Default: standard output.")
     made.add_argument(
-        "--drop-index-names", dest="url_server.drop_index_names", metavar="VALUE",
-        help="As it was set for the crawl: 1 writes links to /index.html as links to /.",
-    )  # fmt: skip
+        "--all-links", action="store_true", help="Also those that the rules of the crawl (scope, accept, …) exclude."
+    )
 
     help = "A copy of each page as a file, in a folder for each host."
     made = commands.add_parser("files", help=help, description=help)
@@ -72,22 +72,20 @@ def _add_general_options(command: argparse.ArgumentParser) -> None:
 
 
 def _index(harvest: Harvest, options: argparse.Namespace, settings: Settings) -> int:
+    rules = LinkRules(drop_index=settings.url_server.drop_index_names) if options.all_links else link_rules(settings)
+    if not rules.are_known and not options.all_links:
+        print(f"crawlExport: no frontier in {settings.memory}: all links are listed", file=sys.stderr)
     with opened(options.output) as file:
-        return index.write(_records(harvest, settings.url_server.drop_index_names), file)
+        return index.write(_records(harvest, rules), file)
 
 
-def _records(harvest: Harvest, drop_index: bool) -> Iterator[index.Record]:
+def _records(harvest: Harvest, rules: LinkRules) -> Iterator[index.Record]:
     for domain in harvest.domains():
         for page in harvest.pages(domain):
             try:
-                yield record_of(page, _is_accepted, drop_index)
+                yield record_of(page, rules)
             except BundleError as error:
                 harvest.left_out.append(f"{page.entry.meta.url}: {error}")
-
-
-def _is_accepted(address: str) -> bool:
-    """Every address that can be crawled. A crawl's own rules for links are to be asked here."""
-    return True
 
 
 def _files(harvest: Harvest, options: argparse.Namespace, settings: Settings) -> int:

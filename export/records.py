@@ -2,21 +2,19 @@
 
 import hashlib
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from common.page import read_page_xml
 from common.urls import identity, resolve
+from export.accepted import LinkRules
 from export.index import Record
 from export.stored import Page
-
-Accepts = Callable[[str], bool]  # whether the crawl accepts the link to this address
 
 _EXTENSION = re.compile(r"[a-z0-9]{1,8}")
 
 
-def record_of(page: Page, accepts: Accepts, drop_index: bool = True) -> Record:
+def record_of(page: Page, rules: LinkRules) -> Record:
     """The record of a page. BundleError if its data.xml cannot be read."""
     meta, content = read_page_xml(page.xml)
     addresses = ((resolve(url), anchor) for url, anchor in content.links)
@@ -30,9 +28,9 @@ def record_of(page: Page, accepts: Accepts, drop_index: bool = True) -> Record:
         last_modified=iso_date(meta.last_modified),
         server_date=iso_date(meta.server_date),
         links=tuple(
-            (identity(address, drop_index), anchor)
+            (identity(address, rules.drop_index), anchor)
             for address, anchor in addresses
-            if address is not None and accepts(address)
+            if address is not None and rules.accepts(address)
         ),
     )
 

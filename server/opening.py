@@ -1,4 +1,5 @@
-"""Opens the frontier of a work folder: for the URL server as its settings say, for an operator as the server had it."""
+"""Opens the frontier of a work folder: for the URL server as its settings say, for an operator as the server had it;
+and tells others what rules it has."""
 
 import json
 from collections.abc import Sequence
@@ -36,9 +37,24 @@ def open_store(settings: Settings) -> RocksStore:
 def reopened(store: Store, settings: Settings, clock: Clock) -> Frontier:
     """The frontier for an operator while urlServer is stopped. Options on the command line of the server counted for
     what is stored, so they count here, too."""
+    return Frontier(store, *_last(store, settings), clock)
+
+
+def last_policy(settings: Settings) -> tuple[Policy, Rules] | None:
+    """What urlServer ran with last, or runs with; None if there is no frontier here. Reads without holding it up."""
+    folder = settings.memory / STORE_FOLDER
+    if not (folder / "CURRENT").exists():  # opening would make an empty one
+        return None
+    store = RocksStore(folder, read_only=True)
+    try:
+        return _last(store, settings)
+    finally:
+        store.close()
+
+
+def _last(store: Store, settings: Settings) -> tuple[Policy, Rules]:
     policy = Policy.restored(_known(store, _POLICY_KEY, {}), _known(store, START_URLS_KEY, []))
-    rules = replace(_rules(settings), **_known(store, _RULES_KEY, {}))
-    return Frontier(store, policy, rules, clock)
+    return policy, replace(_rules(settings), **_known(store, _RULES_KEY, {}))
 
 
 def _known(store: Store, key: bytes, default: Any) -> Any:

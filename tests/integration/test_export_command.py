@@ -21,9 +21,9 @@ _ORACLE_BYTES = 60_000  # html5lib is slow; the documentation has hundreds of pa
 _SAMPLE = 9  # every so many of them
 
 
-def _index(folder: Path) -> list[Record]:
+def _index(folder: Path, *options: str) -> list[Record]:
     output = folder / "index.txt"
-    done = run_command("export.main", "index", "--dir", folder, "--output", output)
+    done = run_command("export.main", "index", "--dir", folder, "--output", output, *options)
     assert done.returncode == 0, done.stderr
     with output.open("rb") as file:
         return list(read(file))
@@ -36,27 +36,24 @@ def _tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
 
 
-@pytest.fixture(scope="module")
-def documentation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Crawls, Path]:
-    """Python's documentation, crawled from nginx."""
-    docs = python_docs()
-    if docs is None:
-        pytest.skip("needs Debian's python3.11-doc: run ./test as root")
-    if nginx_program() is None:
-        pytest.skip("needs nginx: apt-get install nginx-light")
-    crawls = Crawls(tmp_path_factory.mktemp("documentation"))
-    with run_nginx(docs) as web:
-        crawls.run(web.url, "--delay", "0", "--connections-per-host", "8", "--bundle-format", "tar.zst")
-    return crawls, docs
-
-
 def _source(docs: Path, url: str) -> Path:
     path = docs / unquote(urlsplit(url).path).removeprefix("/")
     return path / "index.html" if path.is_dir() else path
 
 
-def test_index_of_a_documentation(documentation: tuple[Crawls, Path]) -> None:
-    crawls, docs = documentation
+@pytest.mark.skipif(python_docs() is None, reason="needs Debian's python3.11-doc: run ./test as root")
+@pytest.mark.skipif(nginx_program() is None, reason="needs nginx: apt-get install nginx-light")
+def test_a_documentation(tmp_path: Path) -> None:
+    docs = python_docs()
+    assert docs is not None
+    crawls = Crawls(tmp_path)
+    with run_nginx(docs) as web:
+        crawls.run(web.url, "--delay", "0", "--connections-per-host", "8", "--bundle-format", "tar.zst")
+    _check_index(crawls, docs)
+    _check_copies(crawls, docs)
+
+
+def _check_index(crawls: Crawls, docs: Path) -> None:
     records = _index(crawls.folder)
     assert {record.url for record in records} == set(crawls.stored())
     assert len(records) == len(crawls.stored()) > 400
@@ -69,18 +66,21 @@ def test_index_of_a_documentation(documentation: tuple[Crawls, Path]) -> None:
         assert record.checksum == md5(record.url.encode()).hexdigest()
     small = [record for record in records if _is_small_page(record, docs)]
     assert len(small) > 200
+    everything = {record.url: record.links for record in _index(crawls.folder, "--all-links")}
     for record in small[::_SAMPLE]:
         expected = found_in(_source(docs, record.original_url).read_bytes(), record.original_url, "utf-8")
         assert (record.title, record.encoding) == (expected.title, "utf-8")
-        assert record.links == tuple((identity(url), anchor) for url, anchor in expected.links)
+        links = tuple((identity(url), anchor) for url, anchor in expected.links)
+        assert everything[record.url] == links
+        inside = tuple(link for link in links if urlsplit(link[0]).netloc == urlsplit(record.url).netloc)
+        assert record.links == inside, "crawl stays on the start host, so only its links are accepted"
 
 
 def _is_small_page(record: Record, docs: Path) -> bool:
     return record.type == "html" and _source(docs, record.original_url).stat().st_size < _ORACLE_BYTES
 
 
-def test_copies_of_a_documentation_are_the_served_files(documentation: tuple[Crawls, Path]) -> None:
-    crawls, docs = documentation
+def _check_copies(crawls: Crawls, docs: Path) -> None:
     copies = _tree(crawls.folder)
     assert len(copies) == len(crawls.stored())
     for name, body in copies.items():
@@ -91,7 +91,7 @@ def test_copies_of_a_documentation_are_the_served_files(documentation: tuple[Cra
 
 def test_a_crawl_that_runs_is_exported_and_goes_on(tmp_path: Path) -> None:
     crawls = Crawls(tmp_path / "work")
-    with run_web(hosts=3, pages=20, latency=0.05) as web, crawls.running(*web.start_urls) as program:
+    with run_web(hosts=2, pages=20, latency=0.05) as web, crawls.running(*web.start_urls) as program:
         crawls.wait_for_pages(10)
         early = _index(crawls.folder)
         copies = _tree(crawls.folder)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from common.bundle import PageEntry
 from common.errors import BundleError
 from common.page import PageText, page_xml
+from export.accepted import LinkRules
 from export.index import BadIndex, Record, read, write
 from export.records import iso_date, page_type, record_of
 from export.stored import Page
@@ -109,7 +110,7 @@ def _page(data_name: str = "data.html", **meta: str) -> Page:
 
 def test_record_of_a_page() -> None:
     page = _page(original_url="http://example.org/a/index.htm", title='"T"', last_modified="Sun Nov  6 08:49:37 1994")
-    record = record_of(page, lambda url: not url.endswith("/no"))
+    record = record_of(page, LinkRules(lambda url: not url.endswith("/no")))
     checksum = hashlib.md5(b"http://example.org/a/").hexdigest()
     assert record == Record(
         checksum, "http://example.org/a/", "http://example.org/a/index.htm", '"T"', "utf-8", "html",
@@ -118,11 +119,11 @@ def test_record_of_a_page() -> None:
 
 
 def test_links_are_normalized_as_the_crawl_did_it() -> None:
-    record = record_of(_page(), lambda url: True, drop_index=False)
+    record = record_of(_page(), LinkRules(drop_index=False))
     assert record.links[0] == ("http://example.org/index.html", "Home")
 
 
 def test_a_broken_data_xml_is_told() -> None:
     page = replace(_page(), xml=b"<page>")
     with pytest.raises(BundleError, match=r"data\.xml"):
-        record_of(page, lambda url: True)
+        record_of(page, LinkRules())

@@ -229,7 +229,7 @@ def test_a_full_disk_is_told(exports: Exports) -> None:
 
 
 def _shell(exports: Exports, rest: str) -> subprocess.CompletedProcess[str]:
-    command = f"{sys.executable} -m export.main index --dir {exports.folder} {rest}"
+    command = f"{sys.executable} -m export.main index --all-links --dir {exports.folder} {rest}"
     return subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
 
 
