@@ -180,3 +180,14 @@ def test_a_million_links_in_little_memory(tmp_path: Path) -> None:
         ):
             assert cluster.wait_until_finished().stored == 1
             assert max(peaks_kb(client.process.pid)) < MAX_PEAK_KB
+
+
+def test_certificates_do_not_matter_when_the_operator_says_so(tmp_path: Path) -> None:
+    with run_hostile_tls(tmp_path) as tls:
+        starts = [tls.url(kind) for kind in ("self-signed", "expired", "wrong-host", "old-protocol")]
+        with (
+            run_cluster(tmp_path / "cluster", starts, *OPTIONS, "--verify-tls", "0") as cluster,
+            run_client(tmp_path / "client", cluster.server_port, tls.authority),
+        ):
+            totals = cluster.wait_until_finished()
+            assert (totals.stored, totals.failed) == (3, 1)
