@@ -1,6 +1,8 @@
 """README, manual, --help and code tell the same story."""
 
 import argparse
+import hashlib
+import io
 import re
 from pathlib import Path
 
@@ -8,9 +10,13 @@ import pytest
 
 from common import wire
 from common.wire import Outcome
+from export import index
+from export.main import parser as export_parser
+from onehost import crawler_file
 from server.admin import findings
 from server.admin.main import parser
 from server.frontier.retries import CONSEQUENCES
+from tests.crawler_file import EXAMPLE
 from tests.manual_tables import configuration_tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,6 +76,31 @@ def test_every_command_of_an_operator_is_in_the_manual() -> None:
     for name, command in commands.items():
         options = [option for action in command._actions for option in action.option_strings]
         assert [option for option in options if option not in COMMON and option not in manual] == [], name
+
+
+def test_every_export_is_in_the_manual() -> None:
+    manual = (MANUAL / "commands.md").read_text()
+    [commands] = (a.choices for a in export_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    for name, command in commands.items():
+        assert re.search(rf"^\| `{name}`", manual, re.MULTILINE)
+        options = [option for action in command._actions for option in action.option_strings]
+        assert [option for option in options if option not in COMMON and option not in manual] == [], name
+
+
+def test_the_index_in_the_manual_can_be_read() -> None:
+    [example] = re.findall(r"```\n([0-9a-f]{32} .*?)```", (MANUAL / "export.md").read_text(), re.DOTALL)
+    home, team = index.read(io.BytesIO(example.encode()))
+    assert (home.title, team.title) == ('Who "we" are', "")
+    assert home.links[1] == ("http://www.example.org/a%20b.pdf", "Report\nof 2025")
+    assert [record.checksum for record in (home, team)] == [
+        hashlib.md5(record.url.encode()).hexdigest() for record in (home, team)
+    ]
+
+
+def test_the_classic_crawler_file_in_the_manual() -> None:
+    manual = (MANUAL / "export.md").read_text()
+    assert EXAMPLE in manual
+    assert [name for name in crawler_file.NAMES if f"`{name}`" not in manual.lower()] == []
 
 
 def test_every_kind_of_finding_is_in_the_manual() -> None:
