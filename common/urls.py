@@ -2,7 +2,8 @@
 
 Pure functions, the same on server and client. Bad input gives None, never an exception.
 An *address* is what a browser would request (WHATWG, by ada-url) without fragment and user information.
-An *identity* is url-normalize's form of an address with default index names dropped; it is a key, never requested.
+An *identity* is url-normalize's form of an address without session ids and default index names; it is a key, never
+requested.
 """
 
 import hashlib
@@ -14,6 +15,17 @@ from url_normalize import url_normalize
 MAX_URL_LENGTH = 2000  # longer ones are traps or mistakes; servers commonly refuse them
 
 _INDEX_NAME = re.compile(r"\A([^?]*/)(?:index\.html?|index\.php|default\.aspx?)(?=\?|$)")
+
+# Session ids: the same page has another one for each visitor. Where the name alone does not tell, the value must look
+# like one.
+_SESSION_WORD = re.compile(r"sess|sid=|zenid=|[?&]s=|/\([A-Z]\(", re.IGNORECASE)  # a quick look first
+_SESSION_IN_PATH = re.compile(r";jsessionid=[^/;]*|/\((?:[A-Z]\([0-9a-z]{24}\))+\)(?=/)", re.IGNORECASE)
+_SESSION_PARAMETER = re.compile(
+    r"(?:jsessionid|phpsessid|aspsessionid[a-z]{8}|oscsid|zenid)=.*"
+    r"|(?:sid|session_?id)=(?=.*[0-9])(?=.*[a-z])[0-9a-z]{26,128}"
+    r"|s=[0-9a-f]{32}",
+    re.IGNORECASE,
+)
 
 # Addresses that url-normalize is known to leave alone (about 1 µs instead of 25 to 70). Stricter than necessary on
 # purpose: no percent signs, no empty path segments or parameters, no host label that IDNA would look at.
@@ -80,9 +92,20 @@ def identity(address: str, drop_index: bool = True) -> str:
     """The key under which `address` and its other spellings are one page."""
     if _CANONICAL.fullmatch(address) is None or len(address.split("/", 3)[2]) > _MAX_LABEL_LENGTH:
         address = normalized(address)
+    if ("?" in address or ";" in address or ")/" in address) and _SESSION_WORD.search(address):
+        address = _without_session(address)
     if drop_index and ("/index." in address or "/default." in address):
         address = _INDEX_NAME.sub(r"\1", address, count=1)
     return address
+
+
+def _without_session(address: str) -> str:
+    start, mark, query = address.partition("?")
+    path = start.find("/", 8)
+    start = start[:path] + _SESSION_IN_PATH.sub("", start[path:])
+    parameters = query.split("&")
+    kept = [parameter for parameter in parameters if not _SESSION_PARAMETER.fullmatch(parameter)]
+    return normalized(start + (mark + "&".join(kept) if kept else ""))  # what is left of a segment may be nothing
 
 
 def normalized(address: str) -> str:

@@ -32,6 +32,14 @@ def test_index_names_are_the_same_page_and_the_address_found_first_is_asked(fron
     assert urls_of(case.lease()) == ["http://a/index.html"]
 
 
+def test_a_page_is_one_page_whoever_visits_it(frontiers: Make) -> None:
+    case = frontiers()
+    first, second = (f"http://a/x;jsessionid={mark * 32}?y=1" for mark in "AB")
+    assert case.add(first, second) == 1
+    assert case.add("http://a/x?PHPSESSID=77&y=1", "http://a/x?y=1") == 0
+    assert urls_of(case.lease()) == [first]
+
+
 def test_index_names_can_be_told_apart(frontiers: Make) -> None:
     assert frontiers(drop_index_names=False).add("http://a/index.html", "http://a/") == 2
 

@@ -174,3 +174,53 @@ def test_digest_is_sha1() -> None:
 )
 def test_typed(text: str, address: str | None) -> None:
     assert urls.typed(text) == address
+
+
+HEX = "0123456789abcdef0123456789ABCDEF"
+SESSIONS = [
+    # address, the same page without a session
+    (f"http://a.cz/x;jsessionid={HEX}", "http://a.cz/x"),
+    (f"http://a.cz/x.jsp;JSESSIONID={HEX}.node1?y=1", "http://a.cz/x.jsp?y=1"),
+    (f"http://a.cz/x;v=1;jsessionid={HEX}/y;w=2", "http://a.cz/x;v=1/y;w=2"),
+    (f"http://a.cz/index.html;jsessionid={HEX}", "http://a.cz/"),
+    (f"http://a.cz/a/;jsessionid={HEX}/b", "http://a.cz/a/b"),
+    (f"http://a.cz/?PHPSESSID={HEX}", "http://a.cz/"),
+    (f"http://a.cz/index.php?x=1&PHPSESSID={HEX}&y=2", "http://a.cz/?x=1&y=2"),
+    ("http://a.cz/?phpsessid=short", "http://a.cz/"),
+    (f"http://a.cz/?jsessionid={HEX}&x", "http://a.cz/?x"),
+    ("http://a.cz/a.asp?ASPSESSIONIDABCDEFGH=ABCDEFGHIJKLMNOPQRSTUVWX", "http://a.cz/a.asp"),
+    ("http://a.cz/(S(lit3py55t21z5v55vlm25s55))/a.aspx", "http://a.cz/a.aspx"),
+    (f"http://a.cz/forum?s={HEX}&t=7", "http://a.cz/forum?t=7"),
+    (f"http://a.cz/shop?osCsid={HEX}&id=3", "http://a.cz/shop?id=3"),
+    (f"http://a.cz/?sid={HEX}", "http://a.cz/"),
+    (f"http://a.cz/?session_id={HEX}&sessionId={HEX}", "http://a.cz/"),
+]
+NO_SESSIONS = [
+    "http://a.cz/?sid=7", "http://a.cz/?sid=introduction-to-the-history-of-art", f"http://a.cz/?id={HEX}",
+    "http://a.cz/?s=search+words", "http://a.cz/session/12", "http://a.cz/?session=day-2", f"http://a.cz/{HEX}",
+    "http://a.cz/;x=jsessionid", "http://a.cz/(S(x))/", "http://a.cz/?sid=12345678901234567890123456789012",
+    "http://a.cz/?sid=abcdefghijklmnopqrstuvwxyzabcdef", "http://a.cz/?q=PHPSESSID", f"http://a.cz/?aside={HEX}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("address", "expected"), SESSIONS)
+def test_session_ids_are_no_part_of_an_identity(address: str, expected: str) -> None:
+    assert urls.resolve(address) == address, "what is requested keeps it"
+    assert urls.identity(address) == expected
+    assert urls.identity(expected) == expected
+
+
+@pytest.mark.parametrize("address", NO_SESSIONS)
+def test_what_only_looks_like_a_session_id_is_kept(address: str) -> None:
+    assert urls.identity(address) == address
+
+
+PIECES = ["index.php", f";jsessionid={HEX}", "(S(lit3py55t21z5v55vlm25s55))", f"sid={HEX}", "PHPSESSID=", "x=1"]
+
+
+@given(st.lists(st.sampled_from([*PIECES, *"/?&.;"]), max_size=12))
+def test_identity_with_sessions_is_idempotent(pieces: list[str]) -> None:
+    address = urls.resolve("http://a.cz/" + "".join(pieces))
+    if address is not None:
+        once = urls.identity(address)
+        assert urls.identity(once) == once
