@@ -2,6 +2,7 @@
 and tells others what rules it has."""
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -15,6 +16,7 @@ from server.policy.policy import Policy, policy_of
 
 STORE_FOLDER = "frontier"
 ADDRESS_NAME = "urlServer.address"  # beside it: where the server that has it open can be called
+_log = logging.getLogger(__name__)
 _RULES_KEY, _POLICY_KEY = b"rules", b"policy"  # in the table META: what urlServer ran with last, as JSON
 
 
@@ -24,9 +26,20 @@ def open_frontier(settings: Settings, clock: Clock, starts: Sequence[str] = ()) 
     # A continued crawl keeps the start URLs that it had before: its scope must not shrink.
     all_starts = list(dict.fromkeys([*_known(store, START_URLS_KEY, []), *starts]))
     policy, rules = policy_of(settings.url_server, all_starts), _rules(settings)
-    notes = {START_URLS_KEY: all_starts, _RULES_KEY: asdict(rules), _POLICY_KEY: policy.as_stored()}
+    notes = {START_URLS_KEY: all_starts, _RULES_KEY: asdict(rules)}
     store.write([(Table.META, key, json.dumps(value).encode()) for key, value in notes.items()])
-    return Frontier(store, policy, rules, clock)
+    frontier = Frontier(store, policy, rules, clock)
+    _enforce(store, frontier, policy)
+    return frontier
+
+
+def _enforce(store: Store, frontier: Frontier, policy: Policy) -> None:
+    """Rules that have changed since the last time count for what is queued, too. They are noted when that is done."""
+    rules = json.dumps(policy.as_stored()).encode()
+    if store.get(Table.META, _POLICY_KEY) != rules:
+        if excluded := frontier.narrow():
+            _log.info("%d URLs that were queued do not belong to the crawl any more", excluded)
+        store.write([(Table.META, _POLICY_KEY, rules)])
 
 
 def open_store(settings: Settings) -> RocksStore:

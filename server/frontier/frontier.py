@@ -14,7 +14,7 @@ from pathlib import Path
 from common.clock import Clock
 from common.urls import resolve
 from common.wire import FoundUrl, Outcome, Report, Totals, UrlResult
-from server.frontier import intake, mending, scores
+from server.frontier import intake, mending, narrowing, scores
 from server.frontier.change import Change
 from server.frontier.core import Core, FrontierError, Rules
 from server.frontier.explaining import Explanation, Overview, explained, overview
@@ -230,6 +230,13 @@ class Frontier:
     def retry(self, urls: Iterable[str]) -> int:
         """Queue failed URLs again, as if they had never been tried; returns how many."""
         return self._mended(lambda change: mending.retry(self._core, change, urls))
+
+    def narrow(self) -> int:
+        """Exclude what is queued and, by rules that have changed, no part of the crawl; returns how many."""
+        with self._lock:
+            excluded = narrowing.narrow(self._core)
+        self._make_durable()
+        return excluded
 
     def failed(self) -> Iterator[FailedRecord]:
         """All URLs that were given up."""

@@ -159,6 +159,18 @@ def test_rules_of_the_file_count_for_urlserver_and_survive_a_restart(tmp_path: P
         assert set(stored) == truth.stored
 
 
+def test_rules_that_change_count_for_what_is_queued(crawls: Crawls) -> None:
+    with run_web(hosts=1, pages=30) as web:
+        crawls.run(*web.start_urls, *FAST, "--max-pages", "9")
+        assert int(crawls.summary()["still to do"]) > 0
+        before = web.log()
+        crawls.run(*web.start_urls, *FAST, "--reject", r"/s[0-9]/|\?")
+        after = web.log()[len(before) :]
+        assert after
+        assert not [request.target for request in after if re.search(r"/s[0-9]/|\?", request.target)]
+        assert ask_admin(crawls.folder, "explain", web.start_urls[0] + "search?q=1")["state"] in ("excluded", "done")
+
+
 # --- bad input
 
 
