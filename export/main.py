@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     for name in harvest.left_out:
         print(f"crawlExport: {name}", file=sys.stderr)
-    print(f"crawlExport: {number} pages", file=sys.stderr)
+    print(f"crawlExport: {number} pages" + (f" in {options.output}" if options.output else ""), file=sys.stderr)
     return 1 if harvest.left_out else 0
 
 

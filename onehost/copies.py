@@ -7,11 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+from common.errors import ConfigError
 from common.lifeline import end_with_parent
+
+_INTERRUPTED = 130
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder. What cannot be written must be told before the crawl, not after days."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write to the repository {folder}: {error.strerror}") from error
 
 
 def lay_out(options: argparse.Namespace, folder: Path) -> int:
-    """Copy the pages of the crawl below `folder`; what crawlExport says goes to the user, its exit code to us."""
+    """Copy the pages of the crawl below `folder`; what crawlExport says goes to the user. Returns crawl's exit code."""
     arguments = ["--dir", options.dir]
     if options.config:
         arguments += ["--config", options.config]
@@ -23,4 +34,4 @@ def lay_out(options: argparse.Namespace, folder: Path) -> int:
         stdin=subprocess.DEVNULL,
         preexec_fn=functools.partial(end_with_parent, os.getpid()),
     )
-    return done.returncode
+    return done.returncode if done.returncode in (0, _INTERRUPTED) else 1

@@ -16,7 +16,7 @@ from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.settings import Settings, UrlServerSettings, default_of
 from common.urls import typed
 from common.wire import Totals
-from onehost.copies import lay_out
+from onehost.copies import lay_out, prepare
 from onehost.crawler_options import take_over
 from onehost.parts import Part, PartFailed, free_port
 
@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         classic = take_over(options)
         settings = _checked(options)
+        if classic.repository is not None:
+            prepare(classic.repository)
         if classic.note:
             print(f"crawl: {classic.note}", file=sys.stderr)
         code = Crawl(options, settings, interrupted, classic.logs_on_screen).run()

@@ -67,6 +67,7 @@ def test_options_count_more_and_logs_go_to_the_screen(tmp_path: Path) -> None:
     assert re.search(r"INFO .*stopped", done.stderr)
     assert (tmp_path / "work" / "Pages").is_dir()
     assert len(_copies(tmp_path / "testbedCSDICS")) == 3
+    assert done.stderr.endswith("crawlExport: 3 pages in testbedCSDICS\n")
     assert not (tmp_path / "testbedCSDICS" / "Pages").exists()
 
 
@@ -75,3 +76,11 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("crawl: crawler.conf, line 16, column 1: unknown name perod, expected one of ")
     assert not (tmp_path / "testbedCSDICS").exists()
+
+
+def test_a_repository_that_cannot_be_written_is_told_before_the_crawl(tmp_path: Path) -> None:
+    (tmp_path / "testbedCSDICS").write_text("no folder")
+    done = _crawl(tmp_path, EXAMPLE, "--dir", "work")
+    assert done.returncode == 2
+    assert done.stderr == "crawl: cannot write to the repository testbedCSDICS: File exists\n"
+    assert not (tmp_path / "work" / "Pages").exists()
