@@ -32,16 +32,18 @@ class Workers:
         self._running: dict[int, ForkProcess] = {}
         self._deaths = 0
         self._stopping = False
+        self._waker, self._wake = os.pipe()  # read and write end
 
     def stop(self) -> None:
         """Ask `run` to end; safe in a signal handler."""
         self._stopping = True
+        os.write(self._wake, b"!")
 
     def run(self) -> bool:
         """Keep all processes running until they are stopped; says whether all of them ended properly."""
         while not self._stopping:
             self._start_due()
-            wait([process.sentinel for process in self._running.values()], _TICK_SECONDS)
+            wait([self._waker, *(process.sentinel for process in self._running.values())], _TICK_SECONDS)
             self._note_dead()
         return self._end_all()
 
@@ -68,12 +70,16 @@ class Workers:
 
     def _end_all(self) -> bool:
         deadline = self._clock.ticks() + _STOP_SECONDS
-        for process in self._running.values():
-            while process.is_alive() and self._clock.ticks() < deadline:
+        while self._alive() and self._clock.ticks() < deadline:
+            for process in self._alive():
                 process.terminate()  # again and again: one that has just been made may not be listening yet
-                process.join(_TICK_SECONDS)
-            if process.is_alive():
-                _log.error("a process did not end within %.0f s", _STOP_SECONDS)
-                process.kill()
-                process.join()
+            wait([process.sentinel for process in self._alive()], _TICK_SECONDS)
+        for process in self._alive():
+            _log.error("a process did not end within %.0f s", _STOP_SECONDS)
+            process.kill()
+        for process in self._running.values():
+            process.join()
         return all(process.exitcode == 0 for process in self._running.values())
+
+    def _alive(self) -> list[ForkProcess]:
+        return [process for process in self._running.values() if process.is_alive()]

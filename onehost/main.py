@@ -121,7 +121,10 @@ class Crawl:
                 self._last, _ = coordinator.totals()
                 self._limit = coordinator.ended_by()
         finally:
-            for part in (self._client, self._url, self._ftp):
+            self._client.stop()
+            for part in (self._url, self._ftp):
+                part.ask_to_stop()
+            for part in (self._url, self._ftp):
                 part.stop()
         summary = self._summary(finished)
         (self._settings.folder / SUMMARY_NAME).write_text(summary, encoding="utf-8")
@@ -139,14 +142,16 @@ class Crawl:
     def _start(self) -> Coordinator:
         loopback = ("--ip", "127.0.0.1", "--token", "", "--tls-cert", "", "--tls-key", "")
         ftp_port, server_port = str(free_port()), str(free_port())
-        self._ftp.start((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
+        self._ftp.launch((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
         server = [*self._common("url_server"), *loopback, "--server-port", server_port]
         server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port]
         if self._settings.url_server.retry_wait == default_of(UrlServerSettings, "retry_wait"):
             server += ["--retry-wait", _RETRY_WAIT]
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
             server += ["--scope", "host"]
-        self._url.start((*server, *self._options.urls))
+        self._url.launch((*server, *self._options.urls))
+        self._ftp.wait_until_ready()
+        self._url.wait_until_ready()
         coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "crawl")
         self._before = self._last = coordinator.totals()[0]
         where = ("--server-ip", "127.0.0.1", "--server-port", server_port, "--token", "", "--tls", "0")

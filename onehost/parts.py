@@ -60,11 +60,17 @@ class Part:
         self._log_on_screen = log_on_screen
         self._arguments: Sequence[str] = ()
         self._process: subprocess.Popen[str] | None = None
+        self._reader: _Reader | None = None
         self._restarts = 0
         self._started = 0.0
 
     def start(self, arguments: Sequence[str]) -> None:
         """Start and wait until it says that it is ready."""
+        self.launch(arguments)
+        self.wait_until_ready()
+
+    def launch(self, arguments: Sequence[str]) -> None:
+        """Start, without waiting."""
         self._arguments = arguments
         self._started = time.monotonic()
         log = self._log.open("a", encoding="utf-8")
@@ -78,9 +84,13 @@ class Part:
             start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
             preexec_fn=functools.partial(end_with_parent, os.getpid()),
         )
-        reader = _Reader(self._process.stdout, log, self._ready)  # type: ignore[arg-type]
-        match = reader.wait()
-        if match is None:
+        self._reader = _Reader(self._process.stdout, log, self._ready)  # type: ignore[arg-type]
+
+    def wait_until_ready(self) -> None:
+        """PartFailed if it does not become ready."""
+        assert self._process is not None
+        assert self._reader is not None
+        if self._reader.wait() is None:
             self._process.kill()
             self._process.wait()
             raise PartFailed(f"{self.name} did not start:\n{self._last_lines()}")
@@ -96,11 +106,16 @@ class Part:
         self.start(self._arguments)
         return True
 
+    def ask_to_stop(self) -> None:
+        """Tell it to end, without waiting."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
     def stop(self) -> None:
         """End it properly; it gets time for that."""
         if self._process is None or self._process.poll() is not None:
             return
-        self._process.send_signal(signal.SIGTERM)
+        self.ask_to_stop()
         try:
             self._process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
