@@ -91,7 +91,7 @@ def _parse_section(file: Path, text: str, section: str, section_class: type[S], 
             known = ", ".join(key.name for _, key in by_name.values())
             raise ConfigError(f"{place}unknown key {name!r} in [{section}], expected one of {known}")
         field_name, key = by_name[name]
-        values[field_name] = _parse_value(key, value, f"{place}{key.name} = {_shortened(value)} in [{section}]")
+        values[field_name] = _parse_value(key, value, f"{place}{key.name} = {_shortened(value.strip())} in [{section}]")
     return section_class(**values)
 
 

@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import io
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from onehost import crawler_file
 from server.admin import findings
 from server.admin.main import parser
 from server.frontier.retries import CONSEQUENCES
+from server.policy.policy import Policy
 from tests.crawler_file import EXAMPLE
 from tests.manual_tables import configuration_tables
 
@@ -101,6 +103,17 @@ def test_the_classic_crawler_file_in_the_manual() -> None:
     manual = (MANUAL / "export.md").read_text()
     assert EXAMPLE in manual
     assert [name for name in crawler_file.NAMES if f"`{name}`" not in manual.lower()] == []
+
+
+def test_every_rule_is_in_the_manual() -> None:
+    manual = (MANUAL / "policy.md").read_text()
+    rows = re.findall(r"^\| `([^`]+)` \| ((?:`\w+`(?:, )?)+) \| ", manual.partition("## scope")[0], re.MULTILINE)
+    assert [rule for rule, _ in rows] == [
+        "max_depth", "max_redirects", "max_url_length", "max_path_depth", "path_repetition", "max_query_parameters",
+        "scope=…", "reject: …", "accept",
+    ]  # fmt: skip
+    told = {key for _, keys in rows for key in re.findall(r"\w+", keys)}
+    assert told == {item.name for item in fields(Policy) if item.init} - {"starts"} | {"sitemap"}
 
 
 def test_every_kind_of_finding_is_in_the_manual() -> None:
