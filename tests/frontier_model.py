@@ -45,6 +45,9 @@ class Url:
     tries: int = 0
     due: float = 0.0  # while waiting
     job: int = 0  # while leased: of which job; while queued: the job that lost it
+    depth: int = 0
+    arrival: int = 0
+    score: int = 0
 
 
 @dataclass
@@ -60,6 +63,7 @@ class Host:
     ready_at: float = 0.0
     late_at: float = 0.0  # certainly ready after this: a restart makes hosts wait, and a shorter delay comes too late
     was_asked: bool = False  # and not since the restart
+    priority: int = 0
 
 
 @dataclass
@@ -86,7 +90,8 @@ class Model:
         self.last_job = 0
         self.asked: set[str] = set()
         self.paused = False
-        self.sent = self.size = self.stored = 0
+        self.sent = self.size = self.arrivals = 0
+        self.stored: Counter[str] = Counter()  # by host
         self.slot_ready: dict[str, tuple[float, float]] = {}  # not before the first, certainly after the second
 
     def at(self, now: float) -> None:
@@ -132,25 +137,75 @@ class Model:
         return used
 
     def is_finished(self) -> bool:
-        open_urls = self.of("queued", "waiting")
-        return not self.of("leased") and all(self.hosts[self.urls[url].host].blocked for url in open_urls)
+        if self.of("leased"):
+            return False
+        names = {self.urls[url].host for url in self.of("queued", "waiting")}
+        return bool(self.ended()) or all(self.hosts[name].blocked or self.is_full(name) for name in names)
+
+    def ended(self) -> str:
+        """The limit of the whole crawl that is reached."""
+        rules = self.rules
+        if 0 < rules.max_pages <= self.stored.total():
+            return "max_pages"
+        return "max_bytes" if 0 < rules.max_bytes <= self.size else ""
+
+    def is_full(self, name: str) -> bool:
+        return 0 < self.rules.max_pages_per_host <= self.stored[name]
+
+    def pages_left(self, name: str) -> float:
+        """How many URLs of the host may be leased, for all that limits in pages say."""
+        pages, of_host = self.rules.max_pages, self.rules.max_pages_per_host
+        left = pages - self.stored.total() - len(self.of("leased")) if pages else float("inf")
+        return min(left, of_host - self.stored[name] - len(self.of("leased", host=name)) if of_host else left)
+
+    def place(self, url: str) -> tuple[int, ...]:
+        """What is smaller is taken first, within a host."""
+        known = self.urls[url]
+        orders = {
+            "bfs": (known.depth, known.arrival), "dfs": (-known.arrival,), "random": (),
+            "priority": (-known.score, known.arrival),
+        }  # fmt: skip
+        return orders[self.rules.traversal]
+
+    def arrive(self, known: Url) -> None:
+        self.arrivals += 1
+        known.arrival = self.arrivals
 
     def counts(self) -> dict[str, int]:
         states = Counter(url.state for url in self.urls.values())
         return {
             "known": len(self.urls), "queued": states["queued"] + states["waiting"], "leased": states["leased"],
             "done": states[DONE], "failed": states[FAILED], "excluded": states[EXCLUDED],
-            "stored": self.stored, "sent": self.sent, "size": self.size, "hosts": len(self.hosts),
+            "stored": self.stored.total(), "sent": self.sent, "size": self.size, "hosts": len(self.hosts),
         }  # fmt: skip
 
     # --- adding and leasing
 
-    def add(self, urls: Iterable[tuple[str, str]]) -> int:
-        new = {url: host for url, host in urls if url not in self.urls}
-        for url, host in new.items():
-            self.hosts.setdefault(host, Host())
-            self.urls[url] = Url(host)
-        return len(new)
+    def add(self, found: Iterable[tuple[str, str, int]], settled: Iterable[str] = (), repeated: bool = False) -> int:
+        """URLs with their hosts and depths. Those settled by the same call, or told before, are not found again."""
+        least: dict[str, tuple[str, int]] = {}
+        for url, host, depth in found:
+            least[url] = host, min(depth, least.get(url, (host, depth))[1])
+        rows = list(least.items())
+        if self.rules.traversal == "dfs":
+            rows.reverse()
+        new = 0
+        for url, (host, depth) in rows:
+            if url not in self.urls:
+                new += 1
+                self.hosts.setdefault(host, Host())
+                self.urls[url] = Url(host, depth=depth, score=1 - depth)
+                self.arrive(self.urls[url])
+            elif self.urls[url].state == "queued" and url not in settled and not repeated:
+                self._find_again(self.urls[url], depth)
+        return new
+
+    def _find_again(self, known: Url, depth: int) -> None:
+        if self.rules.traversal != "random":
+            known.depth = min(known.depth, depth)
+        if self.rules.traversal == "dfs":
+            self.arrive(known)
+        known.score += 1
 
     def known_job(self, client: str, request: str) -> int:
         return next(
@@ -159,27 +214,32 @@ class Model:
 
     def begin_lease(self) -> None:
         self.expire()
-        for url in self.of("waiting"):
+        for url in sorted(self.of("waiting"), key=lambda url: (int(self.urls[url].due * 1000), self.place(url))):
             if int(self.urls[url].due * 1000) <= int(self.now * 1000):
                 self.urls[url].state, self.urls[url].job = "queued", 0
+                self.arrive(self.urls[url])
 
     def renew(self, job: int) -> None:
         self.jobs[job].deadline = self.now + self.rules.lease_seconds
 
     def leased(self, client: str, request: str, wanted: int, got: Leased) -> None:
         """Check what was handed out as a new job, and take it over."""
+        free = [] if self.ended() or any(it.client == client for it in self.jobs.values()) else self.must_be_free()
         if not got.tasks:
-            free = self.must_be_free()
-            assert self.paused or wanted < 1 or not free or any(it.client == client for it in self.jobs.values()), free
+            assert self.paused or wanted < 1 or not free, free
             assert got.finished == self.is_finished()
             return
         assert not self.paused
+        assert not self.ended()
         assert 0 < len(got.tasks) <= wanted
         assert got.job == self.last_job + 1
         numbers = Counter(self.urls[task.url].host for task in got.tasks)
         assert sorted(numbers) == sorted(share.host for share in got.hosts)
+        lowest = min(self.hosts[name].priority for name in numbers)
+        assert not [name for name in free if self.hosts[name].priority > lowest and name not in numbers], "not its turn"
         held = self.holders()
         for share in got.hosts:
+            self._check_order([task.url for task in got.tasks if self.urls[task.url].host == share.host])
             self._check_share(client, share.host, share.connections, numbers[share.host], held)
             assert (share.delay_seconds, share.slot) == (self.delay(share.host), self.slot(share.host))
         self.last_job = got.job
@@ -189,9 +249,18 @@ class Model:
             url = self.urls[task.url]
             assert url.state == "queued"
             url.state, url.job = "leased", got.job
+            assert task.depth == url.depth
             self.asked.add(url.host)
             self.hosts[url.host].was_asked = False
         self.sent += len(got.tasks)
+        assert all(self.pages_left(name) >= 0 for name in numbers), "more is out than may be stored"
+
+    def _check_order(self, taken: list[str]) -> None:
+        """They come in their order, and nothing that is left would have come before one of them."""
+        places = [self.place(url) for url in taken]
+        assert places == sorted(places)
+        left = set(self.of("queued", host=self.urls[taken[0]].host)) - set(taken)
+        assert all(self.place(url) >= places[-1] for url in left), "not the first of the host"
 
     def _check_share(self, client: str, name: str, connections: int, number: int, held: Holders) -> None:
         host, slot, delay = self.hosts[name], self.slot(name), self.delay(name)
@@ -205,6 +274,8 @@ class Model:
         assert connections <= self.rules.connections_per_host
         assert (slot, client) in held or connections + sum(others.values()) <= self.rules.connections_per_host
         out = len(self.of("leased", host=name)) + number
+        if self.rules.traversal == "dfs":
+            assert out <= self.rules.connections_per_host
         if host.failures or host.parks:
             assert out <= 3
         elif delay > 0:
@@ -217,7 +288,7 @@ class Model:
             name
             for name, host in self.hosts.items()
             if self.of("queued", host=name) and not host.blocked and host.parks <= len(PARKS)
-            and self.slot(name) not in taken
+            and self.pages_left(name) > 0 and self.slot(name) not in taken
             and max(host.ready_at, host.late_at, self.slot_ready.get(self.slot(name), (0.0, 0.0))[1]) <= self.now
         ]  # fmt: skip
 
@@ -227,8 +298,8 @@ class Model:
         """The numbers of accepted and refused results."""
         before, accepted, refused = self.holders(), 0, 0
         signs: dict[str, Counter[str]] = {}
-        touched: set[str] = set()
-        for url, outcome in outcomes:
+        self.touched = touched = set[str]()
+        for url, outcome in self._in_order(job, outcomes):
             known = self.urls.get(url)
             if url in touched or (known and known.state in (DONE, FAILED, EXCLUDED, "waiting")):
                 continue
@@ -237,6 +308,9 @@ class Model:
                 refused += 1
                 continue
             if late and outcome is Outcome.SKIPPED:
+                continue
+            if late and outcome is Outcome.STORED and self.pages_left(known.host) <= 0:
+                refused += 1
                 continue
             touched.add(url)
             accepted += 1
@@ -251,6 +325,18 @@ class Model:
         self._after(before)
         return accepted, refused
 
+    def _in_order(self, job: int, outcomes: Iterable[tuple[str, Outcome]]) -> list[tuple[str, Outcome]]:
+        """What is done makes no trouble and comes first; then, URL by URL, the rest."""
+        first: dict[str, Outcome] = {}
+        others: dict[str, list[tuple[str, Outcome]]] = {}
+        held = self.of("leased", job=job)
+        for url, outcome in outcomes:
+            if url in held and url not in first and url not in others and ENDS[outcome][0] == DONE:
+                first[url] = outcome
+            else:
+                others.setdefault(url, []).append((url, outcome))
+        return [*first.items(), *(each for results in others.values() for each in results)]
+
     def _settle(self, url: Url, outcome: Outcome, job: int) -> None:
         end, waits, _ = ENDS[outcome]
         url.job = 0
@@ -261,7 +347,7 @@ class Model:
             url.tries += 1
         else:
             url.state = end
-            self.stored += outcome is Outcome.STORED
+            self.stored[url.host] += outcome is Outcome.STORED
 
     def _read_signs(self, host: Host, seen: Counter[str]) -> None:
         if seen["busy"]:
@@ -332,7 +418,8 @@ class Model:
         again = [url for url in dict.fromkeys(urls) if url in self.of(FAILED)]
         for url in again:
             known = self.urls[url]
-            known.state, known.tries, known.job = "queued", 0, 0
+            known.state, known.tries, known.job, known.score = "queued", 0, 0, 1 - known.depth
+            self.arrive(known)
             self.hosts[known.host].failures = self.hosts[known.host].parks = 0
         return len(again)
 

@@ -119,17 +119,16 @@ class Core:
         return self.limits.urls_left_of(host, self._room(host))
 
     def _room(self, host: Host) -> int:
-        if self.order.is_newest_first:  # what a URL leads to comes before all others, so these wait for it
-            return self.rules.connections_per_host - host.leased
+        delay, limit = self.delay(host), _MANY
         if host.failures or host.parks:  # perhaps dead: a few will show
-            return PROBE_URLS - host.leased
-        delay = self.delay(host)
-        if delay == 0:
-            return _MANY
-        # What fits into half a lease, and can be asked for before max_time is over. Can be below zero: the host has
-        # asked for a longer delay than it had when its URLs were leased.
-        seconds = min(self.rules.lease_seconds / 2, self.limits.seconds_left())
-        return max(1, int(seconds / delay)) - host.leased
+            limit = PROBE_URLS
+        elif delay > 0:  # what fits into half a lease, and can be asked for before max_time is over
+            seconds = min(self.rules.lease_seconds / 2, self.limits.seconds_left())
+            limit = max(1, int(seconds / delay))
+        if self.order.is_newest_first:  # what a URL leads to comes before all others, so these wait for it
+            limit = min(limit, self.rules.connections_per_host)
+        # Can be below zero: the host has asked for a longer delay than it had when its URLs were leased.
+        return limit - host.leased
 
     def free(self, host: Host, client: str, job: int, urls: int) -> None:
         """A client has finished with so many URLs of a host; after the last one others may have it, after the delay."""

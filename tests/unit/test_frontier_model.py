@@ -33,11 +33,19 @@ RULES = [
     Rules(delay_seconds=2, lease_seconds=60, retry_wait_seconds=3),
     Rules(delay_seconds=2, lease_seconds=12, retry_wait_seconds=3, connections_per_host=3),
     Rules(delay_seconds=0, lease_seconds=60, retry_wait_seconds=3, connections_per_host=3),
+    Rules(delay_seconds=0, lease_seconds=12, retry_wait_seconds=3, max_pages=5, max_pages_per_host=3),
+    Rules(delay_seconds=2, lease_seconds=12, retry_wait_seconds=3, max_pages_per_host=2, traversal="priority"),
+    Rules(delay_seconds=0, lease_seconds=60, retry_wait_seconds=3, max_bytes=60, traversal="random"),
+    Rules(delay_seconds=0, lease_seconds=60, retry_wait_seconds=3, connections_per_host=3, traversal="dfs"),
+    Rules(delay_seconds=2, lease_seconds=60, retry_wait_seconds=3, traversal="dfs"),
+    Rules(delay_seconds=0, lease_seconds=60, retry_wait_seconds=3, connections_per_host=3, traversal="priority"),
 ]
 
+OPERATIONS = ("pause", "block", "unblock", "delay", "priority", "score")
 clients = st.sampled_from("abc")
 hosts = st.sampled_from(HOSTS)
 url_lists = st.lists(st.sampled_from(URLS), min_size=1, max_size=12)
+found_lists = st.lists(st.tuples(st.sampled_from(URLS), st.integers(0, 3)), min_size=1, max_size=12)
 # What is common comes often; every outcome comes.
 outcomes = st.sampled_from([Outcome.STORED, Outcome.TIMEOUT, Outcome.BUSY, *Outcome])
 facts = st.builds(
@@ -51,8 +59,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     make: Callable[[Path], Store]
 
-    @initialize(rules=st.sampled_from(RULES), some=url_lists)
-    def open(self, rules: Rules, some: list[str]) -> None:
+    @initialize(rules=st.sampled_from(RULES), some=found_lists)
+    def open(self, rules: Rules, some: list[tuple[str, int]]) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="frontier-")
         self.case = Case(Path(self.folder.name), rules, make=type(self).make)
         self.model = Model(rules, self.case.clock.now())
@@ -77,9 +85,9 @@ class FrontierMachine(RuleBasedStateMachine):
 
     # --- the crawl
 
-    @rule(some=url_lists)
-    def add(self, some: list[str]) -> None:
-        assert self.frontier.add([FoundUrl(url, 1) for url in some]) == self.model.add(_with_hosts(some))
+    @rule(some=found_lists)
+    def add(self, some: list[tuple[str, int]]) -> None:
+        assert self.frontier.add([FoundUrl(*each) for each in some]) == self.model.add(_with_hosts(some))
 
     @rule(client=clients, request=st.sampled_from(["", "r1", "r2"]), wanted=st.sampled_from([0, 1, 3, 100]))
     def lease(self, client: str, request: str, wanted: int) -> None:
@@ -107,24 +115,28 @@ class FrontierMachine(RuleBasedStateMachine):
         self.report(job, [(url, outcome) for url in self.past[job][1]], told, [], 1)
 
     @precondition(lambda self: self.past)
-    @rule(data=st.data(), told=st.lists(facts, max_size=2), found=url_lists, size=st.integers(0, 9))
-    def report_something(self, data: st.DataObject, told: list[HostFact], found: list[str], size: int) -> None:
+    @rule(data=st.data(), told=st.lists(facts, max_size=2), found=found_lists, size=st.integers(0, 9))
+    def report_something(
+        self, data: st.DataObject, told: list[HostFact], found: list[tuple[str, int]], size: int
+    ) -> None:
         job = self.any_job(data)
         own = self.past[job][1]
         urls = st.sampled_from([*own, *own, *own, "http://unknown/", *URLS])
         self.report(job, data.draw(st.lists(st.tuples(urls, outcomes), max_size=6)), told, found, size)
 
     def report(
-        self, job: int, results: list[tuple[str, Outcome]], told: list[HostFact], found: list[str], size: int
-    ) -> None:
+        self, job: int, results: list[tuple[str, Outcome]], told: list[HostFact], found: list[tuple[str, int]],
+        size: int,
+    ) -> None:  # fmt: skip
         report = Report(
-            str(job), [UrlResult(url, outcome) for url, outcome in results], [FoundUrl(url, 1) for url in found[:2]],
+            str(job), [UrlResult(url, outcome) for url, outcome in results], [FoundUrl(*each) for each in found[:4]],
             told, size,
         )  # fmt: skip
         settled = self.frontier.report(self.past[job][0], job, report)
         accepted, refused = self.model.report(job, results, told)
         assert (settled.accepted, settled.refused) == (accepted, refused)
-        assert settled.new_urls == self.model.add(_with_hosts(found[:2]))
+        is_repeated = bool(results) and not accepted
+        assert settled.new_urls == self.model.add(_with_hosts(found[:4]), self.model.touched, is_repeated)
         self.model.size += size if accepted else 0
 
     @precondition(lambda self: self.model.jobs)
@@ -178,7 +190,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     # --- an operator
 
-    @rule(data=st.data(), verb=st.sampled_from(["pause", "block", "unblock", "delay", "retry"]), name=hosts)
+    @rule(data=st.data(), verb=st.sampled_from([*OPERATIONS, "retry"]), name=hosts)
     def operate(self, data: st.DataObject, verb: str, name: str) -> None:
         frontier, model = self.frontier, self.model
         if verb == "pause":
@@ -190,9 +202,23 @@ class FrontierMachine(RuleBasedStateMachine):
         elif name in model.hosts and verb == "delay":
             model.hosts[name].own_delay = data.draw(st.sampled_from([None, 0.0, 0.0, 7.0]))
             frontier.set_delay(name, model.hosts[name].own_delay)
-        elif name in model.hosts:
+        elif name in model.hosts and verb == "priority":
+            model.hosts[name].priority = data.draw(st.sampled_from([-3, -1, 0, 0, 1, 3]))
+            frontier.set_priority(name, model.hosts[name].priority)
+        elif verb == "score":
+            self.set_score(data.draw(st.sampled_from(URLS)), data.draw(st.integers(-5, 5)))
+        elif name in model.hosts and verb in ("block", "unblock"):
             model.hosts[name].blocked = verb == "block"
             frontier.block(name, verb == "block")
+
+    def set_score(self, url: str, score: int) -> None:
+        frontier, known = self.frontier, self.model.urls.get(url)
+        if self.model.rules.traversal != "priority" or known is None or known.state not in ("queued", "waiting"):
+            with pytest.raises(FrontierError):
+                frontier.set_score(url, score)
+        else:
+            assert frontier.set_score(url, score) == known.score
+            known.score = score
 
     # --- after every step
 
@@ -212,11 +238,12 @@ class FrontierMachine(RuleBasedStateMachine):
             assert (told.job, told.client) == (model.urls[url].job, model.jobs[told.job].client)
         assert sorted(record.url for record in frontier.failed()) == sorted(model.of("failed"))
         assert frontier.is_finished() == model.is_finished()
+        assert not model.ended() or frontier.ended_by() == model.ended()
         assert frontier.is_paused == model.paused
 
 
-def _with_hosts(urls: list[str]) -> list[tuple[str, str]]:
-    return [(url, url.split("/")[2]) for url in urls]
+def _with_hosts(found: list[tuple[str, int]]) -> list[tuple[str, str, int]]:
+    return [(url, url.split("/")[2], depth) for url, depth in found]
 
 
 @pytest.mark.parametrize(("make", "examples"), [(MemoryStore, 250), (RocksStore, 4)])
