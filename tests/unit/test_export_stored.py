@@ -13,6 +13,7 @@ import pytest
 
 from common.bundle import BundleWriter, manifest_path
 from common.page import PageText, page_xml
+from export import files
 from export.index import Record, read
 from export.main import main
 from export.stored import Harvest
@@ -228,8 +229,28 @@ def test_a_full_disk_is_told(exports: Exports) -> None:
     assert "cannot write to /dev/full: No space left on device" in exports.run("index", "--output", "/dev/full", code=2)
 
 
-def _shell(exports: Exports, rest: str) -> subprocess.CompletedProcess[str]:
-    command = f"{sys.executable} -m export.main index --all-links --dir {exports.folder} {rest}"
+def test_an_index_that_cannot_be_finished_leaves_the_old_one(exports: Exports) -> None:
+    make_bundle(exports.pages / "a.org", "a.org", pages=1000)
+    exports.catalogue()
+    output = exports.folder / "index.txt"
+    output.write_text("old")
+    done = _shell(exports, f"--output {output}", "ulimit -f 64; ")  # kilobytes in a file
+    assert done.returncode == 2
+    assert done.stderr == f"crawlExport: cannot write to {output}: File too large\n"
+    assert output.read_text() == "old"
+    assert list(exports.folder.glob(".*")) == []
+
+
+def test_capitals_are_told_apart_everywhere(exports: Exports, monkeypatch: pytest.MonkeyPatch) -> None:
+    exports.store("a.org", "1", [("http://a.org/A.html", b"1"), ("http://a.org/a.html", b"2")], 5)
+    assert set(exports.files()) == {"a.org/A.html", "a.org/a.html"}
+    shutil.rmtree(exports.tree)
+    monkeypatch.setattr(files, "_takes_capitals_for_small_letters", lambda folder: True)
+    assert set(exports.files()) == {"a.org/A~1.html", "a.org/a.html"}
+
+
+def _shell(exports: Exports, rest: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    command = f"{before}{sys.executable} -m export.main index --all-links --dir {exports.folder} {rest}"
     return subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
 
 
