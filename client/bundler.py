@@ -152,10 +152,11 @@ class Harvest:
         redirected = page.outcome is Outcome.REDIRECTED
         depth = task.depth if redirected else task.depth + 1
         hops = task.hops + 1 if redirected else 0
-        before = len(found)
+        before, is_wanted_again = len(found), hops or self._settings.repeat_links
         for link in page.links:
             known = found.get(link)
-            if (known is None and (hops or not self._recent.knows(link, depth))) or (known and depth < known.depth):
+            is_news = known is None and (is_wanted_again or not self._recent.knows(link, depth))
+            if is_news or (known and depth < known.depth):
                 found[link] = FoundUrl(link, depth, hops)
         return (len(found) - before) * _BYTES_PER_LINK
 

@@ -207,6 +207,16 @@ def test_what_the_server_knows_is_not_sent_again(
     ]
 
 
+def test_all_links_are_sent_when_the_server_wants_them_again(
+    spool: Spool, clock: ManualClock, room: Room, recent: RecentlySent
+) -> None:
+    recent.add([FoundUrl("http://a.test/x", 3)])
+    settings = job_settings(report_seconds=30.0, repeat_links=True)
+    harvest = Harvest("7", 1, settings, spool, clock, room, recent)
+    harvest.add(_page("http://a.test/1", "http://a.test/y", "http://a.test/x", depth=5), FACT)
+    assert [each.url for each in _cut(harvest).report().found] == ["http://a.test/y", "http://a.test/x"]
+
+
 def test_recently_sent_is_bounded() -> None:
     recent = RecentlySent(100)
     for number in range(50):
