@@ -142,6 +142,15 @@ class Model:
         names = {self.urls[url].host for url in self.of("queued", "waiting")}
         return bool(self.ended()) or all(self.hosts[name].blocked or self.is_full(name) for name in names)
 
+    def ended_by(self) -> str:
+        """What the frontier says of it: nothing, if nothing is left."""
+        if not self.of("queued", "waiting", "leased"):
+            return ""
+        if ended := self.ended():
+            return ended
+        held = {self.urls[url].host for url in self.of("queued", "waiting")}
+        return "max_pages_per_host" if self.is_finished() and any(map(self.is_full, held)) else ""
+
     def ended(self) -> str:
         """The limit of the whole crawl that is reached."""
         rules = self.rules

@@ -62,7 +62,9 @@ class Core:
         self.leases = Leases()
         self.turns = Turns(rules.connections_per_host)
         self.is_paused = False
-        self.has_blocked = any(host.is_blocked for host in self.hosts.set_by_operator())
+        set_hosts = self.hosts.set_by_operator()
+        self.has_blocked = any(host.is_blocked for host in set_hosts)
+        self.has_priorities = any(host.priority for host in set_hosts)
 
     def key(self, address: str) -> bytes:
         """The key of an address, by way of its identity."""
@@ -84,7 +86,8 @@ class Core:
                 self.turns.withdraw(number)
                 continue
             delay, slot = self.delay(host), self.slot(host)
-            self.turns.rank(number, host.priority)
+            if self.has_priorities:
+                self.turns.rank(number, host.priority)
             self.turns.move(number, slot, now + delay)  # its address may have become known
             not_before = host.not_before
             if not_before and not host.is_fresh:  # it or its address was asked before the restart: perhaps just then
@@ -116,9 +119,6 @@ class Core:
 
     def room(self, host: Host) -> int:
         """How many more URLs of a host can be leased, beside those that are out."""
-        return self.limits.urls_left_of(host, self._room(host))
-
-    def _room(self, host: Host) -> int:
         delay, limit = self.delay(host), _MANY
         if host.failures or host.parks:  # perhaps dead: a few will show
             limit = PROBE_URLS
@@ -128,7 +128,8 @@ class Core:
         if self.order.is_newest_first:  # what a URL leads to comes before all others, so these wait for it
             limit = min(limit, self.rules.connections_per_host)
         # Can be below zero: the host has asked for a longer delay than it had when its URLs were leased.
-        return limit - host.leased
+        room = limit - host.leased
+        return self.limits.urls_left_of(host, room) if self.limits.is_per_host else room
 
     def free(self, host: Host, client: str, job: int, urls: int) -> None:
         """A client has finished with so many URLs of a host; after the last one others may have it, after the delay."""
@@ -142,11 +143,16 @@ class Core:
         return bool(self.limits.reached()) or totals.queued <= self._kept_back()
 
     def ended_by(self) -> str:
-        """The limit that has ended the crawl or is about to; empty if there is none."""
+        """The limit that has ended the crawl or is about to; empty if there is none, or if nothing is left anyway."""
+        totals = self.books.totals
+        if not totals.queued and not totals.leased:
+            return ""
         if reached := self.limits.reached():
             return reached
-        is_ended = self.limits.is_per_host and self.books.totals.queued and self.is_finished()
-        return "max_pages_per_host" if is_ended and any(self.limits.is_full(host) for host in self.hosts) else ""
+        if not self.limits.is_per_host or not self.is_finished():
+            return ""
+        is_holding = any(host.queued and self.limits.is_full(host) for host in self.hosts)
+        return "max_pages_per_host" if is_holding else ""
 
     def _kept_back(self) -> int:
         """How many queued URLs belong to hosts that are blocked, or have as many pages as they may have."""

@@ -222,6 +222,7 @@ class Frontier:
         """Let the turn of a host come before that of hosts with a lower priority. Without one it is 0."""
         with self._changing(name) as host:
             host.priority = priority
+            self._core.has_priorities = True
 
     def set_score(self, url: str, score: int) -> int:
         """Let a queued URL be taken before those of its host with a lower score; returns the score that it had."""
@@ -289,7 +290,8 @@ class Frontier:
 
     def _note_time(self) -> None:
         is_running = not self._core.is_paused and not self._core.is_finished()
-        self._store.write([self._core.running.note(is_running)])
+        if writes := self._core.running.note(is_running):
+            self._store.write(writes)
 
     def _make_durable(self) -> None:
         if self._core.rules.durability == "full":

@@ -27,10 +27,11 @@ class RunningTime:
     def seconds(self) -> float:
         return self._seconds + (self._clock.ticks() - self._since if self._counts else 0.0)
 
-    def note(self, counts: bool) -> Write:
+    def note(self, counts: bool) -> list[Write]:
         """What has to be written now. `counts`: whether the time until the next note counts."""
+        before = self._seconds
         self._seconds, self._since, self._counts = self.seconds(), self._clock.ticks(), counts
-        return Table.META, _RUNNING_KEY, repr(self._seconds).encode()
+        return [(Table.META, _RUNNING_KEY, repr(self._seconds).encode())] if self._seconds != before else []
 
 
 class Limits:
@@ -44,12 +45,9 @@ class Limits:
         self._running = running
         self._max_pages = max_pages
         self._max_pages_per_host = max_pages_per_host
+        self.is_per_host = max_pages_per_host > 0
         self._max_bytes = max_bytes
         self._max_time_seconds = max_time_seconds
-
-    @property
-    def is_per_host(self) -> bool:
-        return self._max_pages_per_host > 0
 
     def reached(self) -> str:
         """The name of the limit that lets nothing more be leased; empty if there is none."""

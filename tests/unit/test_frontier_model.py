@@ -238,7 +238,7 @@ class FrontierMachine(RuleBasedStateMachine):
             assert (told.job, told.client) == (model.urls[url].job, model.jobs[told.job].client)
         assert sorted(record.url for record in frontier.failed()) == sorted(model.of("failed"))
         assert frontier.is_finished() == model.is_finished()
-        assert not model.ended() or frontier.ended_by() == model.ended()
+        assert frontier.ended_by() == model.ended_by()
         assert frontier.is_paused == model.paused
 
 
