@@ -83,11 +83,7 @@ class Frontier:
 
     def begin_with(self, addresses: Sequence[str]) -> int:
         """Take in start URLs while the crawl runs: their hosts belong to it from now on, also after a restart."""
-        with self._lock:
-            known = json.loads(self._store.get(Table.META, START_URLS_KEY) or b"[]")
-            starts = list(dict.fromkeys([*known, *addresses]))
-            self._store.write([(Table.META, START_URLS_KEY, json.dumps(starts).encode())])
-            self._core.policy = self._core.policy.widened(addresses)
+        self._widen(addresses)
         return self.add([FoundUrl(address, 0) for address in addresses], start=True)
 
     def lease(self, client: str, request: str, wanted: int) -> Leased:
@@ -110,7 +106,10 @@ class Frontier:
 
     def report(self, client: str, job: int, report: Report) -> Settled:
         """Settle URLs of a job and take in what was found, in one move. Repeating it changes nothing."""
-        news = intake.news(self._core, intake.keyed(self._core, report.found))
+        candidates = intake.keyed(self._core, report.found)
+        if moved := intake.moved_starts(self._core, candidates):
+            self._widen(moved)
+        news = intake.news(self._core, candidates)
         with self._lock:
             lease = self._lease_to_report_on(client, job)
             done = self._settling.settle(job, lease, report.results)
@@ -292,6 +291,13 @@ class Frontier:
         is_running = not self._core.is_paused and not self._core.is_finished()
         if writes := self._core.running.note(is_running):
             self._store.write(writes)
+
+    def _widen(self, addresses: Sequence[str]) -> None:
+        with self._lock:
+            known = json.loads(self._store.get(Table.META, START_URLS_KEY) or b"[]")
+            starts = list(dict.fromkeys([*known, *addresses]))
+            self._store.write([(Table.META, START_URLS_KEY, json.dumps(starts).encode())])
+            self._core.policy = self._core.policy.widened(addresses)
 
     def _make_durable(self) -> None:
         if self._core.rules.durability == "full":

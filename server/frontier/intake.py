@@ -47,6 +47,14 @@ def keyed(core: Core, found: Iterable[FoundUrl]) -> Candidates:
     return candidates
 
 
+def moved_starts(core: Core, candidates: Candidates) -> list[str]:
+    """Where start URLs have led that are on the same host with or without www. Needs no lock."""
+    if not core.policy.is_about_hosts:
+        return []
+    redirected = (item.url for item in candidates.values() if item.hops and not item.depth)
+    return [url for url in redirected if core.policy.is_moved_start(url)]
+
+
 def news(core: Core, candidates: Candidates, start: bool = False) -> Candidates:
     """Those that change something. Needs no lock."""
     return {key: item for key, item, _ in _news(core, candidates, start)}

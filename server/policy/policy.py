@@ -10,12 +10,13 @@ from typing import Any
 
 from common.expressions import Expressions
 from common.settings import UrlServerSettings
-from common.urls import MAX_URL_LENGTH, resolve
+from common.urls import MAX_URL_LENGTH, host_of, resolve
 from server.policy.scope import Inside, inside_of
 from server.policy.traps import length_trap, path_trap, query_trap
 
 _Judge = Callable[[str, str], str]  # address, its host -> the rule that excludes it, or nothing
 _NO_DEPTH = 1 << 62
+_MAX_SHOWN = 200  # characters of an expression: it is stored with each URL that it excludes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,18 @@ class Policy:
         """The same rules with further start URLs."""
         addresses = [address for url in start_urls if (address := resolve(url))]
         return replace(self, starts=tuple(dict.fromkeys((*self.starts, *addresses))))
+
+    @property
+    def is_about_hosts(self) -> bool:
+        """Whether one host is inside and the same with www. in front of it is not."""
+        return self.scope in ("host", "path")
+
+    def is_moved_start(self, url: str) -> bool:
+        """Whether an address that a start URL has led to is outside only because of a www. in front of its host."""
+        host = host_of(url)
+        if not self.excluded_by(url, host, 0, 0).startswith("scope="):
+            return False
+        return host.removeprefix("www.") in {host_of(start).removeprefix("www.") for start in self.starts}
 
     def as_stored(self) -> dict[str, Any]:
         """The rules without the start URLs, for JSON."""
@@ -99,7 +112,7 @@ def _scope_judge(inside: Inside, rule: str) -> _Judge:
 
 
 def _reject_judge(expressions: Expressions) -> _Judge:
-    return lambda url, _: f"reject: {found}" if (found := expressions.found_in(url)) else ""
+    return lambda url, _: f"reject: {found[:_MAX_SHOWN]}" if (found := expressions.found_in(url)) else ""
 
 
 def _accept_judge(expressions: Expressions) -> _Judge:

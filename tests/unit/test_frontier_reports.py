@@ -1,11 +1,15 @@
 """What the frontier promises when URLs come back: reported, too late, given back, or not at all."""
 
+import json
+
 import pytest
 
 from common.wire import FoundUrl, HostFact, Outcome, Report, UrlResult
-from server.frontier.frontier import FrontierError
+from server.frontier.frontier import START_URLS_KEY, FrontierError
 from server.frontier.records import State
 from server.frontier.retries import CONSEQUENCES
+from server.frontier.store import Table
+from server.policy.policy import Policy
 from tests.frontier import Case, Make, pages, urls_of
 
 pytestmark = pytest.mark.contract
@@ -265,3 +269,27 @@ def test_retry_after_outlives_a_restart_when_nothing_else_is_known(frontiers: Ma
     assert not case.lease("a").tasks
     case.clock.advance(86_400)  # nobody can put a host off for longer than a day
     assert case.lease("a").tasks
+
+
+# --- start URLs that lead elsewhere
+
+
+@pytest.mark.parametrize(("depth", "target", "inside"), [
+    (0, "https://www.a.org/", True),
+    (0, "http://b.org/", False),
+    (1, "https://www.a.org/", False),
+])  # fmt: skip
+def test_a_start_url_may_lead_to_the_same_host_with_www(
+    frontiers: Make, depth: int, target: str, inside: bool
+) -> None:
+    case = frontiers(Policy("host", ("http://a.org/",)), delay_seconds=0)
+    case.add("http://a.org/", start=True)
+    case.add(target, depth=3)  # somebody else links to it before
+    found = [FoundUrl(target, depth, 1), FoundUrl(f"{target}page", 1)]
+    results = [UrlResult("http://a.org/", Outcome.REDIRECTED)]
+    case.frontier.report("a", case.lease().job, Report("1", results, found))
+    expected = State.QUEUED if inside else State.EXCLUDED
+    assert (case.state(target), case.state(f"{target}page")) == (expected, expected)
+    case.audit()
+    starts = json.loads(case.store.get(Table.META, START_URLS_KEY) or b"[]")
+    assert starts == ([target] if inside else []), "also after a restart"

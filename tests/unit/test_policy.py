@@ -169,6 +169,10 @@ def test_expressions(accept: tuple[str, ...], reject: tuple[str, ...], url: str,
     assert rule(policy("http://start/", accept=accept, reject=reject), url) == expected
 
 
+def test_a_long_expression_is_not_stored_with_every_url() -> None:
+    assert rule(policy("", reject=("a|" * 400 + "b",)), "http://b/") == "reject: " + "a|" * 100
+
+
 def test_a_thousand_expressions() -> None:
     judge = policy("", reject=tuple(f"/folder{n}/" for n in range(1000)))
     assert rule(judge, "http://a.org/folder999/x") == "reject: /folder999/"
@@ -254,6 +258,27 @@ def test_limits_come_before_the_scope() -> None:
 
 def test_no_depth_is_no_limit() -> None:
     assert rule(policy("http://a.org/"), "http://a.org/", 10**6) == ""
+
+
+MOVED = [
+    # scope, start URL, where it has led to, whether that counts as another start URL
+    ("host", "http://a.org/", "https://www.a.org/", True),
+    ("host", "http://www.a.org/x", "http://a.org/", True),
+    ("host", "http://a.org:81/", "http://www.a.org:81/", True),
+    ("host", "http://a.org/", "http://a.org/x", False),  # it is inside anyway
+    ("host", "http://a.org/", "http://b.org/", False),
+    ("host", "http://a.org/", "http://m.a.org/", False),
+    ("host", "http://a.org/", "http://www.a.org:81/", False),
+    ("path", "http://a.org/x/", "http://www.a.org/x/", True),
+    ("domain", "http://a.org/", "http://www.a.org/", False),
+    ("free", "http://a.org/", "http://www.a.org/", False),
+]
+
+
+@pytest.mark.parametrize(("scope", "start", "target", "expected"), MOVED)
+def test_start_urls_that_have_moved_to_www(scope: str, start: str, target: str, expected: bool) -> None:
+    judge = policy(start, scope=scope)
+    assert (judge.is_about_hosts and judge.is_moved_start(target)) == expected
 
 
 def test_a_stored_policy_is_the_same_policy() -> None:
