@@ -41,9 +41,9 @@ from common.wire import HostFact, HostShare, Job, JobSettings, Outcome
 _MAX_WAITING_URLS = 2_000  # in the schedule; with more, no job is asked for
 _MAX_JOBS = 50  # a job stays until its last parcel is delivered, so this bounds what piles up when servers are away
 _MAX_HARVEST_BYTES = 32 << 20  # a harvest with more is cut at once
-_ROOM_BYTES = 48 << 20  # for pages that are fetched and not packed; with more, downloads wait
+_ROOM_BYTES = 40 << 20  # for pages that are fetched and not packed; with more, downloads wait
 _LARGE_PAGE_BYTES = 1 << 20
-_MINING_AT_ONCE = 2
+_MINING_AT_ONCE = 1
 _MAX_PARCELS = 8  # packed and not shipped yet; then packing waits
 _TICK_SECONDS = 0.2
 _STOP_FETCH_SECONDS = 10.0  # fetches under way get so long to end when the client stops

@@ -33,7 +33,7 @@ class Room:
     @property
     def is_crowded(self) -> bool:
         """Whether it is time to make room."""
-        return self._used > self._capacity // 2
+        return self._used > self._capacity * 3 // 4
 
     @property
     def used(self) -> int:

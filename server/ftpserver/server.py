@@ -18,7 +18,7 @@ from server.ftpserver.accounts import Account
 from server.ftpserver.inbox import Inbox
 from server.ftpserver.session import DataChannel, Session, offered
 
-WAKE_SECONDS = 0.5  # how often a waiting thread looks whether the server ends
+WAKE_SECONDS = 0.2  # how often a waiting thread looks whether the server ends
 _FILES_PER_CONNECTION = 6  # control, poll, listening and data sockets, the upload, one to spare
 
 log = logging.getLogger(__name__)

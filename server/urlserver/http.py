@@ -30,6 +30,7 @@ _SOAP_FAULT = (
 )
 _IDLE_SECONDS = 20  # without a byte; then a connection is closed, for a half request holds a thread
 _CONTENT_TYPES = ("text/xml", "application/xml")
+_WAKE_SECONDS = 0.1
 _MAX_IDLE_CONNECTIONS = 1000  # they cost no thread; a client that must connect anew for each call costs more
 _MAX_HEADER_BYTES = 64_000
 _MAX_LENGTH_DIGITS = 15
@@ -133,6 +134,7 @@ class HttpServer:
         self._server.error_log = _log_cheroot  # type: ignore[method-assign]
         self._server.max_request_header_size = _MAX_HEADER_BYTES
         self._server.keep_alive_conn_limit = _MAX_IDLE_CONNECTIONS
+        self._server.expiration_interval = _WAKE_SECONDS  # also how late it notices that it shall stop
         self._stopped = threading.Event()
         self._tls = bool(tls_cert)
         if self._tls:

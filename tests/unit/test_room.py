@@ -33,7 +33,7 @@ def test_what_is_larger_than_everything_gets_all_of_it() -> None:
 
 def test_says_when_it_becomes_narrow() -> None:
     room = Room(100)
-    room.take(50)
+    room.take(75)
     assert not room.is_crowded
-    room.grow(10)
+    room.grow(1)
     assert room.is_crowded
