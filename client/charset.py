@@ -95,6 +95,10 @@ _NAME_OF_GUESS = {codec: name for name, codec in _CODECS.items()} | {
     "euc_kr": "euc-kr",
 }
 
+_QUERY_CODECS = {"gbk": "gbk"}  # what gb18030 has beyond it is only read
+_NOT_ASCII = re.compile("[^\x00-\x7f]+")
+_NOT_IN_QUERY = re.compile("[^!$-&(-;=?-~]")
+
 _TAG_START = re.compile(rb"<(?:!--|(/?[a-z])|[!/?])", re.IGNORECASE)
 _META = re.compile(rb"meta[\t\n\f\r /]", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
@@ -133,6 +137,34 @@ def text_of(body: bytes, name: str) -> str:
     """Decode with an encoding of ours; a byte order mark is not part of the text."""
     errors = _JAPANESE if name == "euc-jp" and len(body) <= _MENDED_BYTES else "replace"
     return body.decode(_CODECS.get(name, name), errors).removeprefix("\ufeff")
+
+
+def in_query(text: str, name: str) -> str:
+    """`text` with what is not ASCII as browsers send it in a query, which is in the encoding of the page with the link.
+
+    By the URL standard: a character that the encoding lacks is a numeric reference, and UTF-16 is never sent. Octets
+    that are ASCII stay as they are.
+    """
+    codec = "utf-8" if name.startswith("utf-16") else _QUERY_CODECS.get(name) or _CODECS.get(name, name)
+
+    def escaped(run: re.Match[str]) -> str:
+        return _NOT_IN_QUERY.sub(_percent, run[0].encode(codec, _REFERENCE).decode("latin-1"))
+
+    return _NOT_ASCII.sub(escaped, text)
+
+
+def _percent(octet: re.Match[str]) -> str:
+    return f"%{ord(octet[0]):02X}"
+
+
+def _as_reference(error: UnicodeError) -> tuple[bytes, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end]
+    return b"".join(b"%%26%%23%d%%3B" % ord(character) for character in missing), error.end
+
+
+_REFERENCE = "pavouk-reference"
+codecs.register_error(_REFERENCE, _as_reference)
 
 
 def _from_shift_jis(error: UnicodeError) -> tuple[str, int]:

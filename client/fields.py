@@ -10,10 +10,10 @@ MAX_RETRY_AFTER_SECONDS = 86_400.0
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,100}/[a-z0-9!#$&^_.+-]{1,100}")
 _CHARSET = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]{1,60})\"|'?([^\s;\"']{1,60}))", re.IGNORECASE)
 
-# The beginnings by which browsers know HTML (WHATWG MIME Sniffing §7.1), after blanks and a byte order mark.
+# The beginnings by which browsers know HTML (WHATWG MIME Sniffing §7.1), after blanks and a byte order mark; and XHTML.
 _HTML_START = re.compile(
-    rb"(?:\xef\xbb\xbf)?[\t\n\x0c\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body"
-    rb"|br|p|!--)(?:[ >]|(?<=--))",
+    rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a"
+    rb"|style|title|b|body|br|p)[ >\t\n\f\r]|\?xml[^>]{0,200}>\s*<(?:!doctype html|html)[ >])",
     re.IGNORECASE,
 )
 
@@ -31,7 +31,7 @@ def charset(content_type: str) -> str:
 
 
 def looks_like_html(body: bytes) -> bool:
-    """Whether a browser would take a body without a type for HTML."""
+    """Whether a body without a type is HTML."""
     return _HTML_START.match(body) is not None
 
 

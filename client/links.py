@@ -11,6 +11,7 @@ from itertools import islice
 
 from selectolax.lexbor import LexborNode
 
+from client import charset
 from client.text import folded
 from common.urls import MAX_URL_LENGTH, resolve
 
@@ -22,6 +23,10 @@ _MAX_ANCHOR_NODES = 200  # tricks nest anchors; without a bound their texts cost
 _RELATIONS = frozenset(["canonical", "next", "prev"])
 _EMBEDDED_RELATIONS = _RELATIONS | {"stylesheet", "icon"}
 
+_DRAWINGS = frozenset(["svg", "math"])
+_HTML_AGAIN = frozenset(["foreignObject", "desc", "annotation-xml"])  # inside drawings
+_MAX_ANCESTORS = 100
+
 _ATTRIBUTES = {"area": "href", "object": "data"}  # elsewhere it is src
 
 # These mean the same on every page of a folder, in contrast to ?a=b or http:?a=b.
@@ -30,12 +35,35 @@ _MAX_FOLDER_LENGTH = 300
 _MAX_REMEMBERED = 20_000
 _PAGES_BETWEEN_CHECKS = 50
 
-_REFRESH = re.compile(r"""\s*[\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.+))""", re.I | re.DOTALL)
+# HTML "shared declarative refresh steps", without need for a number. No step is taken back: `0;url=` leads nowhere.
+_REFRESH = re.compile(
+    r"""\s*+[\d.]*+(?:\s++[;,]?+|[;,])\s*+(?:url\s*+=\s*+)?+(?:"([^"]*)|'([^']*)|(.+))""", re.I | re.A | re.DOTALL
+)
 
 
 def written(raw: str | None) -> str:
     """A reference as it is written, without fragment; empty if it stays inside the page or is junk."""
     return raw.partition("#")[0].strip() if raw and len(raw) <= _MAX_RAW_LENGTH else ""
+
+
+def target(node: LexborNode) -> str | None:
+    """To what an anchor refers."""
+    href = node.attrs.get("href")
+    if href is None and (href := node.attrs.get("xlink:href")) is not None:
+        return href if is_in_drawing(node) else None
+    return href
+
+
+def is_in_drawing(node: LexborNode) -> bool:
+    """Whether a node belongs to SVG or MathML. One that is very deep does, so that the question costs little."""
+    parent = node.parent
+    for _ in range(_MAX_ANCESTORS):
+        if parent is None or parent.tag in _HTML_AGAIN:
+            return False
+        if parent.tag in _DRAWINGS:
+            return True
+        parent = parent.parent
+    return True
 
 
 def reference(node: LexborNode, embedded: bool) -> str | None:
@@ -68,15 +96,20 @@ def anchor_text(node: LexborNode) -> str:
     return folded(text, MAX_ANCHOR_LENGTH)
 
 
-def resolved(references: Mapping[str, str], base: str, page_url: str) -> list[tuple[str, str]]:
-    """The address of each reference, each address once, with the first text that is not empty."""
+def resolved(
+    references: Mapping[str, str], base: str, page_url: str, encoding: str = "utf-8"
+) -> list[tuple[str, str]]:
+    """The address of each reference, each address once, with the first text that is not empty.
+
+    `encoding` is that of the page.
+    """
     base_url = (resolve(base, page_url) if base else None) or page_url
     known = _memory.of(base_url)
     found: dict[str, str] = {}
     for reference, text in references.items():
         address = known.get(reference, "")
         if address == "":
-            address = resolve(reference, base_url)
+            address = resolve(_encoded(reference, encoding), base_url)
             if _SAME_IN_A_FOLDER.fullmatch(reference):
                 known[reference] = address
         if address is None or found.get(address):
@@ -85,6 +118,13 @@ def resolved(references: Mapping[str, str], base: str, page_url: str) -> list[tu
             break
         found[address] = text
     return list(found.items())
+
+
+def _encoded(reference: str, encoding: str) -> str:
+    if encoding == "utf-8" or reference.isascii():
+        return reference
+    path, mark, query = reference.partition("?")
+    return path + mark + charset.in_query(query, encoding)
 
 
 class _Memory:

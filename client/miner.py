@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 from client import bounds, charset, links, text
+from client.fields import HTML_TYPES
 from client.results import FetchResult, MinedPage
 from client.walk import walk
 from common import urls
@@ -19,8 +20,6 @@ from common.page import PageMeta, PageText, page_xml
 from common.wire import JobSettings, Outcome
 
 log = logging.getLogger(__name__)
-
-HTML_TYPES = frozenset(["text/html", "application/xhtml+xml"])
 
 # Fixed, because the mimetypes of the standard library differ from machine to machine.
 _EXTENSIONS = {
@@ -81,20 +80,13 @@ _NOTHING = PageText()
 _HTML_EXTENSIONS = frozenset(["html", "htm", "xhtml"])
 _PATH_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})\Z")
 
-# The WHATWG's signs of HTML, for answers that do not give a type.
-_LOOKS_LIKE_HTML = re.compile(
-    rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]*<(?:!--|(?:!doctype html|html|head|script|iframe|h1|div|font|table|a"
-    rb"|style|title|b|body|br|p)[ >\t\n\f\r]|\?xml[^>]{0,200}>\s*<(?:!doctype html|html)[ >])",
-    re.IGNORECASE,
-)
-
 
 def mine(result: FetchResult, settings: JobSettings) -> MinedPage:
     """Make a page of what was fetched; an outcome without a page passes through."""
     if result.outcome is not Outcome.STORED:
         found = (result.redirect_url,) if result.outcome is Outcome.REDIRECTED else ()
         return MinedPage(result.task, result.outcome, result.detail, result.status, links=found)
-    if not _is_html(result):
+    if result.content_type not in HTML_TYPES:
         if settings.document_save:
             return _page(result, settings, _data_name(result))
         return MinedPage(result.task, Outcome.UNWANTED, result.content_type, result.status)
@@ -103,12 +95,6 @@ def mine(result: FetchResult, settings: JobSettings) -> MinedPage:
     except Exception as error:  # last resort: whatever a page does to us, it is kept
         log.exception("cannot mine %s", result.task.url)
         return _page(result, settings, "data.html", detail=f"not mined: {type(error).__name__}: {error}")
-
-
-def _is_html(result: FetchResult) -> bool:
-    if result.content_type:
-        return result.content_type in HTML_TYPES
-    return _LOOKS_LIKE_HTML.match(result.body) is not None
 
 
 def _mined(result: FetchResult, settings: JobSettings) -> MinedPage:
@@ -120,7 +106,7 @@ def _mined(result: FetchResult, settings: JobSettings) -> MinedPage:
     # make a huge one.
     page = LexborHTMLParser(part, options=LexborDocumentOptions.WO_EVENTS)
     seen = walk(page)
-    found = links.resolved(seen.references, seen.base, result.final_url or result.task.url)
+    found = links.resolved(seen.references, seen.base, result.final_url or result.task.url, encoding)
     content = _content(page, found, seen.text) if settings.page_parse else PageText(found)
     addresses = [address for address, _ in found]
     return _page(result, settings, "data.html", encoding, text.title(page), content, addresses, detail)

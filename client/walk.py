@@ -17,8 +17,8 @@ MAX_TEXT_LENGTH = 1_000_000
 
 _BLOCKS = """
 address article aside blockquote br button caption center dd details dialog dir div dl dt fieldset figcaption
-figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr img input legend li main menu nav object
-ol option optgroup p pre search section select summary table tbody td textarea tfoot th thead tr ul video
+figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr img input legend li listing main menu nav object
+ol option optgroup p plaintext pre search section select summary table tbody td textarea tfoot th thead tr ul video xmp
 """
 _HIDDEN = "script style noscript iframe noembed noframes title"
 _REFERRING = "area frame iframe link meta base"
@@ -71,6 +71,7 @@ def _pieces(nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> list[
     """Texts in order, with a blank where a block begins or ends. Runs for every node, so few calls."""
     pieces: list[str] = []
     in_word = False  # the next text would continue the last one
+    block = 0  # the one that began last
     role_of = _ROLES.get
     for node in nodes:
         role = role_of(node.tag_id)
@@ -80,7 +81,7 @@ def _pieces(nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> list[
             text = node.text_content
             if not text:
                 continue
-            if in_word and text[0] > " " and _is_after_block(node):
+            if in_word and text[0] > " " and _is_after_block(node, block):
                 pieces.append(" ")
             pieces.append(text)
             in_word = text[-1] > " "
@@ -88,6 +89,7 @@ def _pieces(nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> list[
         if role & _BLOCK:
             pieces.append(" ")
             in_word = False
+            block = node.mem_id
         if role != _BLOCK:
             _note(node, role, found, embedded)
             if role & _HIDE:
@@ -95,24 +97,40 @@ def _pieces(nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> list[
     return pieces
 
 
-def _is_after_block(text: LexborNode) -> bool:
-    """Whether a block ends before this text, or before the elements that begin with it."""
-    node: LexborNode | None = text
+def _is_after_block(text: LexborNode, block: int) -> bool:
+    """Whether a block ends between this text and the last one that counts. `block` is the one that began last."""
+    parent = text.parent
+    around = parent and parent.parent
+    if parent is None or around is None or around.mem_id == block or parent.mem_id == block:
+        return False  # most texts: while the block that began last is open, no other can have ended
+    before = text.prev or _before(parent)
+    while before is not None:
+        role = _ROLES.get(before.tag_id, 0)
+        if role & _BLOCK:
+            return True
+        if role == _TEXT and before.text_content:
+            return False
+        before = (None if role & _HIDE else before.last_child) or before.prev or _before(before.parent)
+    return False
+
+
+def _before(node: LexborNode | None) -> LexborNode | None:
+    """What ends last before `node` begins."""
     while node is not None and node.prev is None:
         node = node.parent
-    before = node and node.prev
-    return before is not None and bool(_ROLES.get(before.tag_id, 0) & _BLOCK)
+    return node and node.prev
 
 
 def _note(node: LexborNode, role: int, found: Walked, embedded: bool) -> None:
     """Keep the reference that this node makes, if it makes one."""
     if role == _ANCHOR:
-        reference = links.written(node.attrs.get("href"))
+        reference = links.written(links.target(node))
         if reference and not found.references.get(reference):
             found.references[reference] = links.anchor_text(node)
     elif role & _REFERENCE or (embedded and role & _EMBEDDED):
         if node.tag == "base":
-            found.base = found.base or node.attrs.get("href") or ""
+            if not found.base and not links.is_in_drawing(node):
+                found.base = node.attrs.get("href") or ""
         elif reference := links.written(links.reference(node, embedded)):
             found.references.setdefault(reference, "")
 

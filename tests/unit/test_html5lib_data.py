@@ -30,15 +30,11 @@ NO_TEMPLATES = "html5lib shows what is in <template>; it is not part of the page
 OLD_SELECT = "html5lib drops tags in <select>; since 2025 they are kept"
 OLD_ISINDEX = "html5lib makes a form of <isindex>; that is no longer in the standard"
 TABLE_IN_SVG = "html5lib takes </td> in an SVG cell for the end of the table's"
-BLOCK_INSIDE_INLINE = "our mistake: the end of a block is lost when it ends together with what is around it"
-OLD_BLOCKS = "our mistake: <listing>, <plaintext> and <xmp> are blocks, too"
 REASONS = {
     NO_TEMPLATES: r"<template",
     OLD_SELECT: r"<select",
     OLD_ISINDEX: r"<isindex",
     TABLE_IN_SVG: r"<td><svg><td>",
-    OLD_BLOCKS: r"<(?:listing|plaintext|xmp)>",
-    BLOCK_INSIDE_INLINE: r"<datalist><option>foo</datalist>bar|<i>a<div>b<tr>c",
 }
 
 
@@ -112,13 +108,11 @@ def test_same_links_title_and_text_as_html5lib(with_links: bool) -> None:
         assert explained == set(REASONS), "a reason that explains nothing any more has to go"
 
 
-@pytest.mark.xfail(reason=OLD_BLOCKS)
 @pytest.mark.parametrize("tag", ["listing", "xmp"])
 def test_old_blocks_end_words(tag: str) -> None:
     assert mined(f"one<{tag}>two</{tag}>three".encode(), URL).text == "one two three"
 
 
-@pytest.mark.xfail(reason=BLOCK_INSIDE_INLINE)
 @pytest.mark.parametrize(
     "html",
     ["<span><p>one</p></span>two", "<a href=x><div>one</div></a>two", "<b><i><ul><li>one</ul></i></b>two"],

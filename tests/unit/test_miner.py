@@ -160,24 +160,6 @@ def test_documents_are_unwanted_when_the_job_says_so() -> None:
     assert miner.mine(_fetched(b"x"), replace(SETTINGS, document_save=False)).outcome is Outcome.STORED
 
 
-@pytest.mark.parametrize(
-    ("body", "is_html"),
-    [
-        (b"<!DOCTYPE html><p>", True),
-        (b"\xef\xbb\xbf \n<HTML lang=cs>", True),
-        (b"<!-- comment --><p>", True),
-        (b"<?xml version='1.0'?>\n<html xmlns='x'>", True),
-        (b"<?xml version='1.0'?><rss>", False),
-        (b"<base64>", False),
-        (b"plain text <html>", False),
-        (b"", False),
-        (b"%PDF-1.7", False),
-    ],
-)
-def test_without_a_type_the_body_is_looked_at(body: bytes, is_html: bool) -> None:
-    assert (miner.mine(_fetched(body, ""), SETTINGS).data_name == "data.html") == is_html
-
-
 def test_xhtml_is_mined() -> None:
     page = miner.mine(_fetched(b"<html xmlns='x'><a href='x'/></html>", "application/xhtml+xml"), SETTINGS)
     assert (page.data_name, list(page.links)) == ("data.html", ["http://example.org/dir/x"])
