@@ -196,6 +196,13 @@ def test_hosts_with_a_priority(frontiers: Make, traversal: str) -> None:
     assert [host.name for host in case.frontier.overview().prioritised] == ["a", "c", "d"]
 
 
+def test_a_raised_host_gets_the_whole_job_if_it_can(frontiers: Make) -> None:
+    case = frontiers(delay_seconds=0)
+    case.add(*pages("a", 100), *pages("b", 100))
+    case.frontier.set_priority("b", 1)
+    assert {url[7] for url in urls_of(case.lease(wanted=60))} == {"b"}
+
+
 def test_a_priority_can_be_taken_back(frontiers: Make) -> None:
     case = frontiers(delay_seconds=0)
     case.add(*pages("a", 2), *pages("b", 2))

@@ -205,6 +205,35 @@ def test_retry_of_two_spellings_is_one_retry(frontiers: Make, tmp_path: Path) ->
     assert urls_of(case.lease()) == ["http://a/"]
 
 
+def test_priorities_of_hosts_and_scores_of_urls(frontiers: Make, tmp_path: Path) -> None:
+    case = frontiers(delay_seconds=0.0, traversal="priority")
+    case.add("http://a/1", "http://a/2", "http://b/")
+    operator = operator_of(case, tmp_path)
+    assert ask(operator, "priority", target="a", priority=3) == {"host": "a", "priority": 3}
+    answer = ask(operator, "priority", target="http://a/2#x", priority=-3)
+    assert answer == {"url": "http://a/2", "priority": -3, "before": 1}
+    assert ask(operator, "priority", target="b/", priority=0)["url"] == "http://b/", "what has a slash is a URL"
+    explained = ask(operator, "explain", url="http://a/2")
+    assert (explained["score"], explained["host"]["priority"]) == (-3, 3)
+    assert any(line.split() == ["score", "-3"] for line in show.lines("explain", explained))
+    [host] = ask(operator, "status")["priorities"]["first"]
+    assert (host["name"], host["priority"], host["queued"]) == ("a", 3, 2)
+    assert urls_of(case.lease()) == ["http://a/1", "http://a/2", "http://b/"]
+
+
+def test_status_tells_which_limit_has_ended_the_crawl(frontiers: Make, tmp_path: Path) -> None:
+    case = frontiers(delay_seconds=0.0, max_pages_per_host=1)
+    case.add("http://a/1", "http://a/2")
+    case.finish("w", case.lease("w"))
+    operator = operator_of(case, tmp_path)
+    answer = ask(operator, "status")
+    assert (answer["finished"], answer["ended_by"]) == (True, "max_pages_per_host")
+    assert show.lines("status", answer)[0].split(maxsplit=1) == ["state", "finished: max_pages_per_host is reached"]
+    assert [host["name"] for host in answer["full"]["first"]] == ["a"]
+    told = "\n".join(show.lines("explain", ask(operator, "explain", url="http://a/2")))
+    assert "full with 1 pages (max_pages_per_host)" in told
+
+
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [
@@ -213,6 +242,9 @@ def test_retry_of_two_spellings_is_one_retry(frontiers: Make, tmp_path: Path) ->
         ("delay", {"host": "a", "seconds": -1}), ("delay", {"host": "a", "seconds": "3"}),
         ("delay", {"host": "a", "seconds": True}), ("delay", {"host": "a", "seconds": float("nan")}),
         ("add", {"urls": ["mailto:a@example.org"]}), ("blacklist", {"limit": -1}), ("blacklist", {"outcome": "bad"}),
+        ("priority", {"target": "a"}), ("priority", {"target": "a", "priority": 1.5}),
+        ("priority", {"target": "a", "priority": 10**6}), ("priority", {"target": "a", "priority": True}),
+        ("priority", {"target": "ftp://a/", "priority": 1}), ("priority", {"target": "a b", "priority": 1}),
         ("retry", {}), ("retry", {"urls": ["http://a/"], "all": True}), ("retry", {"all": 1}),
     ],
 )  # fmt: skip
