@@ -14,15 +14,15 @@ _RUNNING_KEY = b"running seconds"  # in the table META: how long the crawl has b
 class RunningTime:
     """How long the crawl has been running, over all restarts. The frontier calls it under its lock.
 
-    Time counts from one note to the next, if there was something to do at the first. What comes after the last note
-    before a crash is lost.
+    Time counts from one note to the next, if there was something to do at the first. So it is lost before the first
+    note (who opens a frontier to look at it does not run the crawl) and after the last one before a crash.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._clock = clock
         self._seconds = float(store.get(Table.META, _RUNNING_KEY) or b"0")
         self._since = clock.ticks()
-        self._counts = True
+        self._counts = False
 
     def seconds(self) -> float:
         return self._seconds + (self._clock.ticks() - self._since if self._counts else 0.0)

@@ -172,6 +172,7 @@ def test_max_bytes(frontiers: Make) -> None:
 
 def tick(case: Case, seconds: float) -> None:
     """As the server does it: a tick every second."""
+    case.frontier.tick()
     for _ in range(int(seconds)):
         case.clock.advance(1)
         case.frontier.tick()
@@ -204,6 +205,7 @@ def test_max_time_counts_over_restarts(frontiers: Make) -> None:
 def test_the_end_by_time_stays_the_end(frontiers: Make) -> None:
     case = frontiers(delay_seconds=0, max_time_seconds=10)
     case.add(*pages("a", 5))
+    case.frontier.tick()
     case.clock.advance(10)
     for _ in range(3):
         assert case.frontier.is_finished()
@@ -213,6 +215,15 @@ def test_the_end_by_time_stays_the_end(frontiers: Make) -> None:
     case.frontier.close()
     case._open()
     assert case.frontier.ended_by() == "max_time"
+
+
+def test_looking_at_a_crawl_is_no_time_of_it(frontiers: Make) -> None:
+    case = frontiers(max_time_seconds=10)
+    case.add("http://a/")
+    case.clock.advance(100)
+    case.frontier.close()
+    case._open()
+    assert case.frontier.ended_by() == ""
 
 
 def test_no_time_passes_while_it_is_paused(frontiers: Make) -> None:
