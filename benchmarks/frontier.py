@@ -1,8 +1,9 @@
 """How fast and how large the frontier is: `python -m benchmarks.frontier [--urls N] [--soap] [--json FILE]`.
 
-In process, on RocksDB with full durability. Each batch is one call of the façade, as one SOAP call makes it. Rates
-are measured at the beginning (the first 200,000 URLs) and at the end (the last 200,000 of N). Memory is that of this
-process beyond what it has with an empty frontier. With --soap also over SOAP: a real urlServer, and zeep as the client.
+In process, on RocksDB with full durability, and the default rules about what to crawl. Each batch is one call of the
+façade, as one SOAP call makes it. Rates are measured at the beginning (the first 200,000 URLs) and at the end (the last
+200,000 of N). Memory is that of this process beyond what it has with an empty frontier. With --soap also over SOAP: a
+real urlServer, and zeep as the client.
 """
 
 import argparse
@@ -19,10 +20,11 @@ from pathlib import Path
 
 from benchmarks import soap
 from common.clock import SystemClock
+from common.settings import UrlServerSettings
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.frontier.frontier import Frontier, Rules
 from server.frontier.rocks import RocksStore
-from server.policy.policy import Policy
+from server.policy.policy import policy_of
 
 HOSTS = 10_000
 KNOWN_SHARE = 0.45
@@ -98,7 +100,7 @@ def _in_process(folder: Path, urls: int, durability: str) -> dict[str, float]:
 
 def _open(folder: Path, durability: str) -> Frontier:
     rules = Rules(delay_seconds=0, durability=durability)
-    return Frontier(RocksStore(folder / "store"), Policy(), rules, SystemClock())
+    return Frontier(RocksStore(folder / "store"), policy_of(UrlServerSettings(), ()), rules, SystemClock())
 
 
 def _put(frontier: Frontier, web: Web, urls: int) -> float:
