@@ -164,9 +164,12 @@ class Answer:
         self._stopped = self._body_bytes > self._limits.max_body_bytes  # not yet when only announced
         return -1 if self._stopped else None
 
-    def forget(self) -> None:
-        """Free the body. libcurl's handle keeps this object until its next request."""
+    def drop(self) -> None:
+        """Free our copy of the body. libcurl's handle keeps this object until its next request."""
         self._decoder = None
+
+    def let_go(self) -> None:
+        """The body does not count any more as one on its way."""
         self._large.let_go(self)
 
     def body(self) -> bytes:

@@ -59,6 +59,10 @@ class Fetcher:
                 return decided
         return self._ask_page(visit)
 
+    def let_go(self) -> None:
+        """The last result is in other hands: its body is not ours to count any more."""
+        self._transport.let_go()
+
     def _ask_robots(self, visit: Visit) -> FetchResult | Turn | None:
         """None if the page may be requested."""
         verdict = self._robots.verdict(visit.url)
@@ -85,6 +89,7 @@ class Fetcher:
         except TransportError as error:
             answer = error
         self._robots.answer(origin, answer)
+        self._transport.let_go()
         return Turn.AGAIN
 
     def _ask_page(self, visit: Visit) -> FetchResult | Turn:

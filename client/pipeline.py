@@ -288,11 +288,16 @@ class Pipeline:
         except Exception:  # a mistake of ours must cost this page only
             _log.exception("fetching %s", visit.task.url)
             result = FetchResult(visit.task, Outcome.INTERNAL, "the client made a mistake; its log has it")
+        self._hand_over(ticket, result, fetcher, robots)
+
+    def _hand_over(self, ticket: Ticket, result: FetchResult | Turn, fetcher: Fetcher, robots: Robots) -> None:
+        visit = ticket.visit
         host = host_of(visit.task.url)
         crawl_delay = robots.crawl_delay(origin_of(visit.url)) if visit.settings.robots_control else None
         if crawl_delay:
             self._schedule.hold(host, 0.0, crawl_delay)
         if isinstance(result, Turn):
+            fetcher.let_go()
             self._schedule.again(ticket, requested=result is Turn.AGAIN)
             return
         if result.address:
@@ -303,6 +308,7 @@ class Pipeline:
             self._schedule.hold(host, min(result.retry_after_seconds, _MAX_HOLD_SECONDS))
         failures = self._schedule.done(ticket, result.requested, result.outcome in _HOST_FAILURES)
         self._take_room(len(result.body))
+        fetcher.let_go()
         self._to_mine.put(_Fetched(ticket.job, result, fact))
         if failures >= _MAX_HOST_FAILURES or result.retry_after_seconds > _MAX_HOLD_SECONDS:
             self._give_up_host(host, result, fact)

@@ -125,6 +125,7 @@ class Transport:
         # A handle for each kind of permission: a connection to a private address that one request was allowed
         # to open must not serve a request that is not allowed to.
         self._curls: dict[bool, Any] = {}
+        self._last: Answer | None = None  # its body counts until `let_go`
 
     def request(
         self,
@@ -138,8 +139,9 @@ class Transport:
         """GET `url`. TransportError if there is no usable answer.
 
         `wanted` sees status and headers; if it says no, the body is left off. `cut` gives the beginning of a
-        body that is too large instead of an error.
+        body that is too large instead of an error. The memory of the body counts as used until `let_go`.
         """
+        self.let_go()
         curl = self._curl(allow_private)
         gate = _Gate(allow_private)
         answer = Answer(limits, wanted, cut, self._large)
@@ -147,14 +149,25 @@ class Transport:
         curl.setopt(pycurl.HEADERFUNCTION, answer.on_header)
         curl.setopt(pycurl.WRITEFUNCTION, answer.on_body)
         self._prepare(curl, url, limits, extra_headers)
+        self._last = answer
         try:
             _perform(curl, answer, gate)
             return _response(curl, answer)
+        except TransportError:
+            self.let_go()
+            raise
         finally:
-            answer.forget()
+            answer.drop()
+
+    def let_go(self) -> None:
+        """The body of the last answer is somebody else's now, or nobody's."""
+        if self._last is not None:
+            self._last.let_go()
+            self._last = None
 
     def close(self) -> None:
         """Close all connections."""
+        self.let_go()
         for curl in self._curls.values():
             curl.close()
         self._curls.clear()

@@ -75,3 +75,16 @@ def test_many_large_bodies_at_once_all_arrive() -> None:
         bodies = list(pool.map(fetch, [canned.url(f"/{number}") for number in range(8)]))
     assert bodies == [BODY] * 8
     assert large.hold("all", 10**9, 0.0), "everything was let go"
+
+
+def test_body_counts_until_somebody_else_has_it() -> None:
+    large = LargeBodies(2 * FREE_BYTES)
+    with serving() as canned:
+        canned.replies |= {"/large": reply(BODY)}
+        first, second = Transport("pavouk", large=large), Transport("pavouk", large=large)
+        assert first.request(canned.url("/large"), LIMITS, allow_private=True).body == BODY
+        with pytest.raises(TransportError):
+            request(second, canned.url("/large"), HASTY)
+        first.let_go()
+        assert request(second, canned.url("/large")).body == BODY
+        first.close()
