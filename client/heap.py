@@ -1,17 +1,25 @@
-"""Makes large blocks of memory go back to the system when they are let go.
+"""Makes memory that is let go leave the process. Does nothing with another C library than glibc.
 
-glibc keeps them for later in the heap of each thread: after some pages of 20 MB a process is twice as large as what it
-holds (340 MB instead of 240, measured on a crawl of hostile pages). Does nothing with another C library.
+glibc keeps large blocks for later in the heap of each thread: after some pages of 20 MB a process is much larger than
+what it holds (340 MB instead of 240, measured on a crawl of hostile pages). And each heap has holes of its own: with
+two heaps for all, a client with 20 threads has its peak at 155 MB instead of 224, for the same processor time (measured
+on a crawl of documentation).
 """
 
 import ctypes
 from contextlib import suppress
 
-_M_MMAP_THRESHOLD = -3  # of malloc.h
+# Of malloc.h.
+_M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
+
 _LARGE_BYTES = 1 << 18  # set, it stays; unset, it grows up to 32 MB with what is let go
+_HEAPS = 2
 
 
 def keep_small() -> None:
-    """For this process and those forked from it."""
+    """For this process and those forked from it. Before there are threads: a heap that is there stays."""
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        mallopt(_M_ARENA_MAX, _HEAPS)

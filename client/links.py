@@ -15,7 +15,7 @@ from client import charset
 from client.text import folded
 from common.urls import MAX_URL_LENGTH, resolve
 
-MAX_LINKS = 100_000
+MAX_LINKS = 50_000
 MAX_ANCHOR_LENGTH = 500
 
 _MAX_RAW_LENGTH = 4 * MAX_URL_LENGTH  # longer references (data:, junk) do not get shorter when resolved
@@ -110,7 +110,7 @@ def resolved(
         address = known.get(reference, "")
         if address == "":
             address = resolve(_encoded(reference, encoding), base_url)
-            if _SAME_IN_A_FOLDER.fullmatch(reference):
+            if len(known) < _MAX_REMEMBERED and _SAME_IN_A_FOLDER.fullmatch(reference):
                 known[reference] = address
         if address is None or found.get(address):
             continue

@@ -108,8 +108,9 @@ def _mined(result: FetchResult, settings: JobSettings) -> MinedPage:
     seen = walk(page)
     found = links.resolved(seen.references, seen.base, result.final_url or result.task.url, encoding)
     content = _content(page, found, seen.text) if settings.page_parse else PageText(found)
-    addresses = [address for address, _ in found]
-    return _page(result, settings, "data.html", encoding, text.title(page), content, addresses, detail)
+    title = text.title(page)
+    del page, seen, html, part  # of a page full of links each is large, and data.xml, which comes next, is so, too
+    return _page(result, settings, "data.html", encoding, title, content, [address for address, _ in found], detail)
 
 
 def _utf8(body: bytes, encoding: str) -> bytes:

@@ -170,7 +170,6 @@ def test_hostile_web(tmp_path: Path) -> None:
             assert {path.name for path in (tmp_path / "client" / "work").iterdir()} == {".client"}
 
 
-@pytest.mark.xfail(strict=True, reason="mining 150,000 tags and reporting 100,000 links takes 230 MB")
 def test_a_million_links_in_little_memory(tmp_path: Path) -> None:
     with run_hostile(1) as hostile, run_hostile_tls(tmp_path) as tls:
         start = hostile.plain_url(0, MILLION)
