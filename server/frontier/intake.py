@@ -77,12 +77,13 @@ def admit(core: Core, change: Change, candidates: Candidates, start: bool = Fals
     """Queue or exclude what is unknown, and move what was found again; returns how many were not known at all.
 
     `is_repeated`: all this was told before, so nothing was found again."""
-    fresh = [(*each, host_of(each[1].url)) for each in _news(core, candidates, start)]  # now that nobody else can add
+    fresh = _news(core, candidates, start)  # again, now that nobody else can add
     if core.order.is_newest_first:
         fresh.reverse()  # the first link of a page is to be taken first
-    hosts = core.hosts.get_or_make([name for _, _, _, name in fresh])
+    names = [host_of(item.url) for _, item, _ in fresh]
+    hosts, next_number = core.hosts.get_or_make(names), core.order.next
     new = queued = 0
-    for key, item, state, name in fresh:
+    for (key, item, state), name in zip(fresh, names, strict=True):
         host = change.touch_queue(hosts[name])
         if state is None:
             new += 1
@@ -98,7 +99,7 @@ def admit(core: Core, change: Change, candidates: Candidates, start: bool = Fals
             change.exclude(host, key, rule)
         else:
             entry = pack_entry(item.url, item.depth, item.hops, 0, item.own_key)
-            change.enqueue(host, core.order.next(host, item.depth), key, entry)
+            change.enqueue(host, next_number(host, item.depth), key, entry)
             host.queued += 1
             queued += 1
     change.counts["known"] += new
