@@ -15,7 +15,7 @@ from server.policy.scope import Inside, inside_of
 from server.policy.traps import length_trap, path_trap, query_trap
 
 _Judge = Callable[[str, str], str]  # address, its host -> the rule that excludes it, or nothing
-_NO_DEPTH = 1 << 62
+_NO_LIMIT = float("inf")
 _MAX_SHOWN = 200  # characters of an expression: it is stored with each URL that it excludes
 
 
@@ -33,12 +33,12 @@ class Policy:
     max_path_depth: int = 0
     max_path_repeats: int = 0
     max_query_parameters: int = 0
-    _deepest: int = field(init=False, repr=False, compare=False)
+    _deepest: float = field(init=False, repr=False, compare=False)
     _judges: tuple[_Judge, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # The way to set what follows from the other fields of a frozen value.
-        object.__setattr__(self, "_deepest", self.max_depth or _NO_DEPTH)
+        object.__setattr__(self, "_deepest", self.max_depth or _NO_LIMIT)
         object.__setattr__(self, "_judges", tuple(_judges_of(self)))
 
     def excluded_by(self, url: str, host: str, depth: int, hops: int) -> str:
