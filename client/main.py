@@ -17,8 +17,10 @@ from pathlib import Path
 from client import heap
 from client.coordinator import Coordinator
 from client.daemonize import AlreadyRunning, PidFile, started
-from client.pipeline import Pipeline, Services
+from client.filtering.filters import Filters, check
+from client.pipeline import Pipeline
 from client.results import MinedPage
+from client.services import Services
 from client.spool import Spool
 from client.uploader import Uploader
 from client.workers import Workers
@@ -191,6 +193,9 @@ def _prepared(settings: Settings) -> Callable[[int, Callable[[MinedPage], None]]
     ident = _ident(settings)
     ca_file = _certificate(settings)
     url = _url(settings)
+    filters = settings.folder / client.filters if client.filters else None
+    if filters is not None:
+        check(filters)
     Spool(_spool_folder(settings, 0))
 
     def uploader(job: JobSettings) -> Uploader:
@@ -205,6 +210,7 @@ def _prepared(settings: Settings) -> Callable[[int, Callable[[MinedPage], None]]
             spool=Spool(_spool_folder(settings, number)),
             clock=SystemClock(),
             max_wait_seconds=client.max_wait,
+            filters=Filters(filters, client.filter_seconds),
         )
         return Pipeline(services, client.number_of_threads, on_page)
 

@@ -19,21 +19,19 @@ from dataclasses import dataclass
 
 from client.bundler import Harvest
 from client.coordinator import Coordinator
-from client.delivery import Delivery
 from client.fetcher import Fetcher, Turn, Visit, sender, user_agent
 from client.jobs import ActiveJob, Jobs
 from client.miner import mine
+from client.outbox import Outbox, delivery_of
 from client.patience import Stopped, wait_seconds
 from client.recent import RecentlySent
 from client.results import FetchResult, MinedPage
 from client.robots import Robots
 from client.room import Room
 from client.schedule import Schedule, Ticket
-from client.spool import Parcel, Spool
+from client.services import Services
 from client.transport import Transport
-from client.uploader import Uploader
 from common import VERSION
-from common.clock import Clock
 from common.errors import RemoteRefused, RemoteUnavailable
 from common.urls import host_of, origin_of
 from common.wire import HostFact, HostShare, Job, JobSettings, Outcome
@@ -44,35 +42,13 @@ _MAX_HARVEST_BYTES = 32 << 20  # a harvest with more is cut at once
 _ROOM_BYTES = 40 << 20  # for pages that are fetched and not packed; with more, downloads wait
 _LARGE_PAGE_BYTES = 1 << 20
 _MINING_AT_ONCE = 1
-_MAX_PARCELS = 8  # packed and not shipped yet; then packing waits
 _TICK_SECONDS = 0.2
 _STOP_FETCH_SECONDS = 10.0  # fetches under way get so long to end when the client stops
-_STOP_SHIP_SECONDS = 30.0  # uploads as well; what is not shipped then stays in the spool
-_NO_ROOM_SECONDS = 2.0  # until we look again whether the disk takes something
 _HOST_FAILURES = (Outcome.DNS, Outcome.REFUSED, Outcome.TIMEOUT, Outcome.TLS)
 _MAX_HOST_FAILURES = 3  # in a row, then the host's other URLs are not tried now
 _MAX_HOLD_SECONDS = 60.0  # a host that asks for a longer pause gets it from the server: its URLs go back
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """How to reach the servers, and where things are kept."""
-
-    coordinator: Callable[[], Coordinator]  # one for each thread that talks to the URL server
-    uploader: Callable[[JobSettings], Uploader]
-    spool: Spool
-    clock: Clock
-    max_wait_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """What the packing thread shall do."""
-
-    active: ActiveJob
-    is_cut: bool  # else it only compresses what is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +69,6 @@ class Pipeline:
         self._on_page = on_page
         self._clock = services.clock
         self._stopping = threading.Event()
-        self._abandoned = threading.Event()  # nothing is shipped any more
         self._wake = threading.Event()  # there may be something new to do for the run thread
         self._schedule = Schedule(services.clock)
         self._to_mine: queue.Queue[_Fetched | None] = queue.Queue(maxsize=2 * pairs)
@@ -101,9 +76,8 @@ class Pipeline:
         self._recent = RecentlySent()
         self._mining = threading.Semaphore(_MINING_AT_ONCE)
         self._mining_large = threading.Lock()
-        self._to_pack: queue.Queue[_Order | None] = queue.Queue()  # bounded by the pages in the room
-        self._to_ship: queue.Queue[tuple[Parcel, ActiveJob] | None] = queue.Queue(maxsize=_MAX_PARCELS)
         self._jobs = Jobs(services.spool)
+        self._outbox = Outbox(services, self._jobs, self._recent, self._newest_settings, self._wake)
         self._lock = threading.Lock()  # guards _robots
         self._robots: tuple[tuple[str, float], Robots] | None = None
         self._settings: JobSettings | None = None  # the newest; set by the run thread
@@ -117,20 +91,20 @@ class Pipeline:
         """Work until stopped. Everything that was finished is shipped or in the spool afterwards."""
         coordinator = self._services.coordinator()
         try:
-            recovery = self._delivery(self._stopping)
+            recovery = delivery_of(self._services, self._stopping)
             recovery.recover()
             recovery.close()
         except Stopped:
             _log.info("stopped; what was in the spool is still there")
             return
-        ship = self._start("ship", self._ship_loop)
-        pack = self._start("pack", self._pack_loop)
+        self._outbox.start()
         mines = [self._start(str(number), self._mine_loop) for number in range(1, self._pairs + 1)]
         downloads = [self._start(f"download {number}", self._download_loop) for number in range(1, self._pairs + 1)]
         self._coordinate(coordinator)
         self._end_fetching(downloads, mines)
-        self._end_packing(pack)
-        self._end_shipping(ship)
+        self._services.filters.close()
+        self._order_cuts(everything=True)
+        self._outbox.end()
         self._give_back(coordinator)
         coordinator.close()
 
@@ -159,7 +133,7 @@ class Pipeline:
 
     def _wants_work(self) -> bool:
         waiting = self._schedule.waiting()
-        if waiting >= _MAX_WAITING_URLS or self._to_ship.full() or len(self._jobs.all()) >= _MAX_JOBS:
+        if waiting >= _MAX_WAITING_URLS or self._outbox.is_full or len(self._jobs.all()) >= _MAX_JOBS:
             return False
         return self._schedule.capacity() < self._pairs or waiting < 2 * self._pairs
 
@@ -196,7 +170,7 @@ class Pipeline:
         for active in due:
             # At the end also when there is one: it may have been made before the last page came.
             if self._jobs.order_cut(active, again=everything):
-                self._to_pack.put(_Order(active, is_cut=True))
+                self._outbox.order_cut(active)
 
     def _renew(self, coordinator: Coordinator) -> None:
         now = self._clock.ticks()
@@ -232,24 +206,6 @@ class Pipeline:
             self._to_mine.put(None)
         for thread in mines:
             thread.join()
-
-    def _end_packing(self, pack: threading.Thread) -> None:
-        self._order_cuts(everything=True)
-        self._to_pack.put(None)
-        # Packing waits while shipping does not get on; then the rest stays where it is.
-        abandon = threading.Timer(_STOP_SHIP_SECONDS, self._abandoned.set)
-        abandon.daemon = True
-        abandon.start()
-        pack.join()
-        abandon.cancel()
-
-    def _end_shipping(self, ship: threading.Thread) -> None:
-        abandon = threading.Timer(_STOP_SHIP_SECONDS, self._abandoned.set)
-        abandon.daemon = True
-        abandon.start()
-        self._to_ship.put(None)
-        ship.join()
-        abandon.cancel()
 
     def _give_back(self, coordinator: Coordinator) -> None:
         spool = self._services.spool
@@ -324,9 +280,9 @@ class Pipeline:
     def _mine_loop(self) -> None:
         while (fetched := self._to_mine.get()) is not None:
             active = self._jobs.of(fetched.job)
-            page = self._mined(fetched.result, active.settings)
+            page = self._services.filters.judge(self._mined(fetched.result, active.settings))
             if active.harvest.add(page, fetched.fact):
-                self._to_pack.put(_Order(active, is_cut=False))
+                self._outbox.order_squeeze(active)
             self._room.grow(-len(fetched.result.body))
             self._on_page(page)
             if active.harvest.is_complete or self._room.is_crowded:
@@ -349,70 +305,11 @@ class Pipeline:
                 self._room.grow(size)
                 return
 
-    # --- pack and ship -----------------------------------------------------------------------------------------
-
-    def _pack_loop(self) -> None:
-        while (order := self._to_pack.get()) is not None:
-            active = order.active
-            if not order.is_cut:
-                active.harvest.squeeze()
-                continue
-            try:
-                parcel = self._pack(active)
-            except Stopped:
-                _log.warning("pages of job %s are given up, because they cannot be packed", active.harvest.job)
-                continue
-            self._jobs.cut(active)
-            if parcel is None:
-                self._delivered(active)
-                continue
-            while not self._abandoned.is_set():
-                try:
-                    self._to_ship.put((parcel, active), timeout=1.0)
-                    break
-                except queue.Full:
-                    continue
-
-    def _pack(self, active: ActiveJob) -> Parcel | None:
-        while True:
-            try:
-                return active.harvest.cut()
-            except OSError as error:  # such as a full disk: wait for room, nothing is lost meanwhile
-                _log.error("job %s cannot be packed: %s", active.harvest.job, error)
-                if self._abandoned.wait(_NO_ROOM_SECONDS):
-                    raise Stopped from error
-
-    def _ship_loop(self) -> None:
-        delivery = self._delivery(self._abandoned)
-        while (item := self._to_ship.get()) is not None:
-            parcel, active = item
-            try:
-                if self._abandoned.is_set():
-                    raise Stopped
-                receipt = delivery.deliver(parcel, self._newest_settings, self._recent)
-            except Stopped:
-                _log.warning("a parcel of job %s stays in the spool until the next start", parcel.job)
-                continue
-            if receipt is not None and receipt.new_urls:
-                self._wake.set()
-            self._delivered(active)
-        delivery.close()
+    # --- small things ------------------------------------------------------------------------------------------
 
     def _newest_settings(self) -> JobSettings:
         assert self._settings is not None, "came with the first job"
         return self._settings
-
-    def _delivered(self, active: ActiveJob) -> None:
-        if self._jobs.delivered(active):
-            self._wake.set()
-
-    # --- small things ------------------------------------------------------------------------------------------
-
-    def _delivery(self, stopped: threading.Event) -> Delivery:
-        services = self._services
-        return Delivery(
-            services.spool, services.coordinator(), services.uploader, stopped, services.max_wait_seconds
-        )
 
     def _start(self, name: str, target: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=target, name=name, daemon=True)

@@ -265,6 +265,10 @@ class ClientSettings:
         "Certificate (PEM) to trust for our own servers; empty trusts what the system trusts.")
     max_wait: float = _key("max_wait", 60.0, _seconds(0.1, 3600),
         "Longest wait in seconds between two tries when one of our servers is away.")
+    filters: str = _key("filters", "", _text("a folder"),
+        "Folder with filters, which say of each page whether it is kept; empty for none.")
+    filter_seconds: float = _key("filter_seconds", 5.0, _seconds(0.1, 60),
+        "Seconds that a filter has for a page. One that takes longer is ended, and the page is kept.")
     log_level: str = _key("log_level", "INFO", _choice("DEBUG", "INFO", "WARNING", "ERROR"),
         "How much the log tells.")
     # fmt: on

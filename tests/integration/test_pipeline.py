@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+import client.outbox
 import client.pipeline
 from client.bundler import Harvest
 from client.coordinator import Coordinator
-from client.pipeline import Pipeline, Services
+from client.pipeline import Pipeline
 from client.results import MinedPage
+from client.services import Services
 from client.spool import Spool
 from client.uploader import Uploader
 from common.bundle import BundleWriter
@@ -29,9 +31,9 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.pipeline, "_STOP_SHIP_SECONDS", 0.5)
+    monkeypatch.setattr(client.outbox, "_STOP_SHIP_SECONDS", 0.5)
     monkeypatch.setattr(client.pipeline, "_STOP_FETCH_SECONDS", 2.0)
-    monkeypatch.setattr(client.pipeline, "_NO_ROOM_SECONDS", 0.05)
+    monkeypatch.setattr(client.outbox, "_NO_ROOM_SECONDS", 0.05)
 
 
 @contextmanager
