@@ -114,12 +114,16 @@ class UrlServerSettings:
         "Most URLs in one job.")
     robots_control: bool = _key("robots_control", True, _switch(),
         "1 honours robots.txt. Set 0 only for sites of your own.")
+    page_directives: bool = _key("page_directives", True, _switch(),
+        "1 honours what pages say to robots (meta robots, X-Robots-Tag): noindex, noarchive, nofollow.")
+    rel_nofollow: bool = _key("rel_nofollow", False, _switch(),
+        "1 does not follow links with rel=nofollow; 0 follows them.")
     page_parse: bool = _key("page_parse", True, _switch(),
         "1 also mines description, keywords and text into data.xml; 0 keeps the HTML and its metadata only.")
     sitemap: bool = _key("sitemap", False, _switch(),
         "1 stays inside the start domains (the same as scope = domain); 0 roams.")
     document_save: bool = _key("document_save", True, _switch(),
-        "1 also keeps documents that are not HTML (pdf, images, ...).")
+        "1 also keeps documents that are not HTML (pdf, images, ...), and asks for those that a page shows or runs.")
     scope: str = _key("scope", "", _choice("", *SCOPES),
         "What belongs to the crawl: free (everything), domain (the domains of the start URLs), host (their hosts "
         "only), path (what is below their folders). Empty: free, or domain with sitemap = 1.")

@@ -91,6 +91,8 @@ class JobSettings:
     max_crawl_delay_seconds: float
     report_seconds: float
     verify_tls: bool
+    page_directives: bool
+    rel_nofollow: bool
     repeat_links: bool = False  # links that were reported before are wanted again: they change whose turn it is
 
 

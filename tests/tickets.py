@@ -17,7 +17,7 @@ def job_settings(**changes: Any) -> JobSettings:
         "drop_index_names": True, "bundle_format": "tar.bz2", "max_body_bytes": 10**7, "max_header_bytes": 10**5,
         "max_redirects": 10, "connect_timeout_seconds": 5.0, "idle_timeout_seconds": 5.0,
         "fetch_timeout_seconds": 10.0, "max_crawl_delay_seconds": 60.0, "report_seconds": 30.0,
-        "verify_tls": True,
+        "verify_tls": True, "page_directives": True, "rel_nofollow": False,
     }  # fmt: skip
     return JobSettings(**{**values, **changes})
 

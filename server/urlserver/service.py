@@ -113,5 +113,7 @@ def _job_settings(settings: Settings) -> JobSettings:
         max_crawl_delay_seconds=server.max_crawl_delay,
         report_seconds=server.report_seconds,
         verify_tls=server.verify_tls,
+        page_directives=server.page_directives,
+        rel_nofollow=server.rel_nofollow,
         repeat_links=server.traversal in ("dfs", "priority"),
     )

@@ -38,6 +38,8 @@ SETTINGS = JobSettings(
     max_crawl_delay_seconds=60.0,
     report_seconds=30.0,
     verify_tls=True,
+    page_directives=True,
+    rel_nofollow=False,
 )
 OBEDIENT = replace(SETTINGS, robots_control=True)
 HTML_ONLY = replace(SETTINGS, document_save=False)

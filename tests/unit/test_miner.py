@@ -39,6 +39,8 @@ SETTINGS = JobSettings(
     max_crawl_delay_seconds=1,
     report_seconds=1,
     verify_tls=True,
+    page_directives=True,
+    rel_nofollow=False,
 )
 URL = "http://example.org/dir/index.html"
 HTML = (
