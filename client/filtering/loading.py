@@ -57,7 +57,7 @@ def _keep(module: ModuleType, file: Path) -> Keep:
     keep = getattr(module, "keep", None)
     if not callable(keep):
         raise FilterError(f"{file}: has no function keep(page)")
-    return keep  # type: ignore[no-any-return]
+    return keep
 
 
 def reason(error: BaseException, file: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a filter gets, and how it crosses from the client to the process of the filters: a line of JSON, then the bytes."""
+"""What a filter gets, and how it crosses from the client to the process of the filters: a line of JSON, then bytes."""
 
 import json
 from collections.abc import Iterable, Sequence
