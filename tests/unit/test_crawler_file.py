@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from common.config import from_options
 from common.errors import ConfigError
+from common.settings import UrlServerSettings, keys_of
 from onehost.crawler_file import parse
 from onehost.crawler_options import CrawlerOptions, take_over
 from onehost.main import _parser
@@ -166,6 +167,13 @@ def test_log_levels_are_for_all_parts(take: Take, number: int, level: str) -> No
     settings = _settings(options)
     assert {settings.url_server.log_level, settings.ftp_server.log_level, settings.client.log_level} == {level}
     assert more.logs_on_screen
+
+
+@pytest.mark.skipif("period" in keys_of(UrlServerSettings), reason="then it has an effect")
+def test_a_period_is_told_to_have_no_effect(take: Take) -> None:
+    _, more = take("\nperiod = 72;")
+    assert "line 2, column 10: period = 72 has no effect" in more.note
+    assert not take("period = 0;")[1].note
 
 
 @pytest.mark.parametrize(
