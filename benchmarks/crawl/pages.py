@@ -1,7 +1,8 @@
 """Pages as documentation sites have them, computed from a seed and a number: the same numbers give the same bytes.
 
 Sizes are log-normal, as on the real web: most pages are small, a few are long. Text has the word frequencies of
-natural language (Zipf), because compressors and parsers notice the difference. Knows nothing of files and servers.
+natural language (Zipf), because compressors and parsers notice the difference. Links, tags and the share of text that
+a reader sees (a third) are as many as in packages of Debian's documentation. Knows nothing of files and servers.
 """
 
 import math
@@ -109,12 +110,12 @@ class Author:
     def _body(self, place: Place, chance: random.Random, length: int) -> list[str]:
         """Blocks until `length` bytes are reached, with the links spread over them."""
         kinds: Sequence[Callable[[Place, random.Random, int], str]] = (self._paragraph, self._table, self._code)
-        links = chance.randint(15, 100)
+        links = chance.randint(30, 150)
         blocks: list[str] = []
         written = linked = 0
         while written < length:
             due = round(links * (written + 500) / length) - linked
-            block = chance.choices(kinds, (10, 1, 3))[0](place, chance, due)
+            block = chance.choices(kinds, (9, 1, 4))[0](place, chance, due)
             if len(blocks) % 6 == 0:
                 section = len(blocks) // 6 + 1
                 block = f'<h2 id="section-{section}">{self._words(chance, 4).capitalize()}</h2>\n{block}'
@@ -124,11 +125,16 @@ class Author:
         return blocks
 
     def _paragraph(self, place: Place, chance: random.Random, links: int) -> str:
-        parts = [self._words(chance, chance.randint(25, 90)).capitalize()]
+        parts = [self._words(chance, chance.randint(8, 40)).capitalize()]
         for _ in range(links):
-            parts += [self._inline_link(place, chance), self._words(chance, chance.randint(8, 30))]
-        parts.append(f"<em>{self._words(chance, 2)}</em> <code>{self._words(chance, 1)}()</code>")
-        return f"<p>{' '.join(parts)}.</p>"
+            parts += [self._inline_link(place, chance), self._words(chance, chance.randint(4, 12)), self._name(chance)]
+        for _ in range(chance.randint(1, 4)):
+            parts += [self._name(chance), f"<em>{self._words(chance, 2)}</em>", self._words(chance, 5)]
+        return f'<p id="p{chance.randrange(10**6)}">{" ".join(parts)}.</p>'
+
+    def _name(self, chance: random.Random) -> str:
+        inner = f'<span class="pre">{self._words(chance, 1)}()</span>'
+        return f'<code class="xref py py-func docutils literal notranslate">{inner}</code>'
 
     def _table(self, place: Place, chance: random.Random, links: int) -> str:
         cells = chance.randint(2, 5)
