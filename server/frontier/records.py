@@ -154,6 +154,11 @@ def pack_queued(host: int, number: int) -> bytes:
     return _QUEUED.pack(State.QUEUED, host, number)
 
 
+def with_number(queued: bytes, number: int) -> bytes:
+    """The packed state of a queued URL that stands at another number of its host's queue."""
+    return queued[:5] + number.to_bytes(8, "big") + queued[_QUEUED.size :]
+
+
 def pack_ended(state: State, outcome: Outcome, time: int, host: int) -> bytes:
     return _ENDED.pack(state, _POSITIONS[outcome], time, host)
 

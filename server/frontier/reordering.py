@@ -10,7 +10,15 @@ from itertools import islice
 
 from server.frontier.hosts import Host
 from server.frontier.order import Order
-from server.frontier.records import Place, State, UrlState, host_key, unpack_entry, unpack_place
+from server.frontier.records import (
+    depth_and_hops,
+    host_key,
+    key_of_entry,
+    pack_place,
+    unpack_place,
+    url_of_entry,
+    with_number,
+)
 from server.frontier.store import Store, Table, Write
 
 TRAVERSAL_KEY = b"traversal"  # in the table META: what the queues are ordered by
@@ -36,20 +44,23 @@ def reorder(store: Store, order: Order) -> None:
 
 
 def _moves(store: Store, order: Order, rows: list[tuple[bytes, bytes]]) -> Iterator[Write]:
-    entries = [(unpack_place(key), unpack_entry(value)) for key, value in rows]
-    states = store.get_many(Table.URLS, [entry.key for _, entry in entries])
+    keys = [key_of_entry(entry, url_of_entry(entry)) for _, entry in rows]
     hosts: set[int] = set()
-    for (place, entry), packed in zip(entries, states, strict=True):
-        number = order.kept(place.number, entry.depth)
-        if number == place.number or packed is None:
+    for (where, entry), key, state in zip(rows, keys, store.get_many(Table.URLS, keys), strict=True):
+        host, old = unpack_place(where)
+        number = order.kept(old, depth_and_hops(entry)[0])
+        if number == old or state is None:
             continue
-        moved = Place(place.host, number)
-        hosts.add(place.host)
-        yield Table.QUEUE, place.packed(), None
-        yield Table.QUEUE, moved.packed(), entry.packed()
-        yield Table.URLS, entry.key, UrlState(State.QUEUED, moved, UrlState.unpacked(packed).lost_by).packed()
-    for number in hosts:
-        key = host_key(number)
-        host = Host.unpacked(key, store.get(Table.HOSTS, key) or b"")
-        host.head = 0
-        yield Table.HOSTS, key, host.packed()
+        hosts.add(host)
+        yield Table.QUEUE, where, None
+        yield Table.QUEUE, pack_place(host, number), entry
+        yield Table.URLS, key, with_number(state, number)
+    for host in hosts:
+        yield _without_head(store, host_key(host))
+
+
+def _without_head(store: Store, key: bytes) -> Write:
+    """The queue of the host is to be looked through from its beginning."""
+    host = Host.unpacked(key, store.get(Table.HOSTS, key) or b"")
+    host.head = 0
+    return Table.HOSTS, key, host.packed()
