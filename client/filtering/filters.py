@@ -94,6 +94,7 @@ class Filters:
             name = self._discarding(Page(page.meta.original_url, path, page.meta, page.body, page.xml))
         if not name:
             return page
+        _log.debug("filter %s discards %s", name, page.task.url)
         return MinedPage(page.task, Outcome.UNWANTED, f"filter {name}", page.status, links=page.links)
 
     def close(self) -> None:
