@@ -11,7 +11,7 @@ class RecentlySent:
     The delivering thread adds, datamine threads ask, without a lock: a miss only sends an address once more.
     """
 
-    def __init__(self, generation_size: int = 30_000) -> None:
+    def __init__(self, generation_size: int = 10_000) -> None:
         self._size = generation_size
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
