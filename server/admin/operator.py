@@ -77,6 +77,7 @@ class Operator:
             "paused": seen.is_paused,
             "finished": seen.is_finished,
             "ended_by": seen.ended_by,
+            "running_seconds": round(seen.running_seconds, 3),
             "clients": len({job.client for job in seen.jobs}),
             "jobs": _some([{**asdict(job), "deadline": _time(job.deadline)} for job in seen.jobs]),
             "blocked": _some([_host(host) for host in seen.blocked]),

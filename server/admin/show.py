@@ -33,6 +33,7 @@ def size(number: float | None) -> str:
 def _status(answer: Mapping[str, Any]) -> Iterator[Line]:
     totals, jobs = answer["totals"], answer["jobs"]
     yield "state", _state(answer)
+    yield "running", f"{answer['running_seconds']:.0f} s in all"
     for name in ("known", "queued", "leased", "done", "failed", "excluded"):
         yield name, totals[name]
     yield "stored", f"{totals['stored']} pages, {size(totals['size'])}"

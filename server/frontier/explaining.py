@@ -74,6 +74,7 @@ class Overview:
     is_paused: bool
     is_finished: bool
     ended_by: str  # the limit that has ended the crawl, or is about to
+    running_seconds: float  # in all runs together
     jobs: Sequence[JobState]
     blocked: Sequence[HostState]
     delayed: Sequence[HostState]  # with a delay that an operator has set
@@ -143,6 +144,7 @@ def overview(core: Core) -> Overview:
         is_paused=core.is_paused,
         is_finished=core.is_finished(),
         ended_by=core.ended_by(),
+        running_seconds=core.running.seconds(),
         jobs=[JobState(lease.job, lease.client, len(lease.tasks), lease.record.deadline) for lease in core.leases],
         blocked=[host for host in set_hosts if host.is_blocked],
         delayed=[host for host in set_hosts if host.own_delay_seconds is not None],

@@ -1,6 +1,5 @@
 """Each limit with the real commands: exact numbers, the reason, and that a higher limit goes on."""
 
-import time
 from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -75,17 +74,20 @@ def test_max_bytes_ends_the_crawl_and_it_can_go_on(tmp_path: Path) -> None:
 
 def test_max_time_ends_the_crawl_and_counts_all_runs(tmp_path: Path) -> None:
     crawls = Crawls(tmp_path)
+
+    def running_seconds() -> float:
+        return float(ask_admin(tmp_path, "status")["running_seconds"])
+
     with run_web(hosts=1, pages=400, odd=False) as web:
-        slowly = (*web.start_urls, "--delay", "0.2", "--max-time")
-        began = time.monotonic()
-        crawls.run(*slowly, "2")
-        assert time.monotonic() - began < 20
-        first = sum(crawls.stored().values())
-        assert 0 < first <= 2 / 0.2 + 1
+        slowly = (*web.start_urls, "--delay", "0.2")
+        crawls.run(*slowly, "--max-pages", "5")
+        first, asked_before = running_seconds(), len(web.log())
+        assert first > 0
+        crawls.run(*slowly, "--max-time", str(first))
+        assert len(web.log()) == asked_before, "the time is over"
         assert reached(crawls) == "max_time"
-        before = len(web.log())
-        crawls.run(*slowly, "2")
-        assert len(web.log()) == before, "the time was over"
-        crawls.run(*slowly, "4")
-        assert first < sum(crawls.stored().values()) <= 4 / 0.2 + 2
-        assert ask_admin(tmp_path, "status")["totals"]["leased"] == 0
+        crawls.run(*slowly, "--max-time", str(first + 3))
+        assert reached(crawls) == "max_time"
+        assert running_seconds() >= first + 3
+        assert 5 <= sum(crawls.stored().values()) <= 5 + 3 / 0.2 + 4
+        assert ask_admin(tmp_path, "status")["totals"]["leased"] == 0, "given back"
