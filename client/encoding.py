@@ -55,6 +55,11 @@ class Decoder:
         """Whether a partial body has all that it may have."""
         return self._partial and self._unpacked.tell() >= self._max_bytes
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether all encodings have come to their end."""
+        return all(layer.has_ended for layer in self._layers)
+
     def feed(self, data: bytes) -> None:
         """The next part of the body as it was received, not too long: EncodingError or TooLarge end it."""
         pieces: Iterable[bytes] = [data] if data else []
@@ -120,9 +125,13 @@ class _Layer:
             raise TooLarge(f"unpacks to more than {self._max_bytes} bytes")
         return made
 
-    def check_end(self) -> None:
+    @property
+    def has_ended(self) -> bool:
         # Servers name an encoding for empty bodies too.
-        if self._used and not self._partial and not self._engine.ended:
+        return not self._used or self._engine.ended
+
+    def check_end(self) -> None:
+        if not self._partial and not self.has_ended:
             raise EncodingError(f"the {self._name} data break off")
 
 

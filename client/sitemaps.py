@@ -81,7 +81,7 @@ def read(body: bytes, url: str, content_type: str = "") -> Sitemap:
         if _is_xml(content):
             _read_xml(stream, collected)
         else:
-            _read_lines(stream, collected)
+            _read_lines(stream, collected, is_whole=not problem)
     except _Stop as stop:
         problem = problem or str(stop)
     return collected.sitemap(problem)
@@ -126,6 +126,8 @@ def _unpacked(body: bytes) -> tuple[bytes, str]:
                 break
     except EncodingError as error:
         problem = f"is damaged: {error}"
+    if not problem and not decoder.is_complete:
+        problem = "is damaged: the gzip data break off"
     return decoder.body(), problem
 
 
@@ -150,11 +152,14 @@ def _is_xml(content: bytes) -> bool:
     return head.startswith(b"<")
 
 
-def _read_lines(stream: io.TextIOWrapper, collected: _Collected) -> None:
+def _read_lines(stream: io.TextIOWrapper, collected: _Collected, is_whole: bool) -> None:
+    is_begin = True  # of a line; a piece of one that is too long is no address, nor is half of the last one
     while line := stream.readline(_MAX_TEXT):
         address = line.strip("\ufeff\x00\t\n\r ")
-        if _ABSOLUTE.match(address):
+        has_end = line.endswith("\n") or (is_whole and len(line) < _MAX_TEXT)
+        if is_begin and has_end and _ABSOLUTE.match(address):
             collected.add(address, 0)
+        is_begin = line.endswith("\n")
 
 
 def _read_xml(stream: io.TextIOWrapper, collected: _Collected) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import subprocess
 import sys
+import zlib
 from datetime import UTC, datetime
 
 import pytest
@@ -73,7 +74,7 @@ SOUND: dict[str, tuple[bytes, list[str]]] = {
     "lines with a mark": (f"\ufeff{A}\n".encode(), [A]),
     "lines in UTF-16": (f"{A}\n{B}".encode("utf-16"), [A, B]),
     "lines that are no addresses": (f"# a comment\n{A}\n/relative\nftp://example.org/\njust words {B}\n".encode(), [A]),
-    "very long lines": (f"{A}{'x' * 10_000}\n{B}\n".encode(), [B]),
+    "very long lines": (f"{A}{'x' * 10_000}\n{B}\n{'x' * 4000}{C}\n".encode(), [B]),
     "nothing at all": (b"", []),
 }  # fmt: skip
 
@@ -172,7 +173,7 @@ DAMAGED: dict[str, tuple[bytes, list[str], str]] = {
     "an open ampersand": (_urlset(_urls(A, f"{B}?x&y=1", C)), [A], "damaged"),
     "tags that do not match": (_urlset(f"{_urls(A)}<url><loc>{B}</url>"), [A], "damaged"),
     "something behind": (_urlset(_urls(A)) + b"<p>", [A], "damaged"),
-    "bytes that are no UTF-8": (_urlset(_urls(A, f"{B}/?")).replace(b"/?", b"/\xff") , [A], ""),
+    "bytes that are no UTF-8": (_urlset(_urls(A, f"{B}/-")).replace(b"/-", b"/\xff"), [A], ""),
     "HTML": (b"<!DOCTYPE html><html><a href=/x>not found</a></html>", [], "no sitemap: <html>"),
     "another XML": (b"<opml><url><loc>http://example.org/</loc></url></opml>", [], "no sitemap: <opml>"),
     "no XML at all": (b"<<<<", [], "damaged"),
@@ -199,6 +200,16 @@ def test_what_came_before_damage_in_gzip_counts(damage: bytes) -> None:
     assert len(found) > 1000
     assert found[:1000] == every[:1000]
     assert "damaged" in sitemap.problem
+
+
+def test_half_a_line_is_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = f"{A}\n{B}\n{C}/123456789".encode()
+    packed = zlib.compressobj(0, wbits=31)  # not packed really, so that we know where it breaks off
+    cut = (packed.compress(body) + packed.flush())[:-12]
+    assert read(cut, URL) == Sitemap((Entry(A), Entry(B)), problem="is damaged: the gzip data break off")
+    assert _addresses(body) == _addresses(gzip.compress(body) + b"junk") == [A, B, f"{C}/123456789"]
+    monkeypatch.setattr(sitemaps, "MAX_BYTES", len(body) - 3)
+    assert _addresses(body) == _addresses(gzip.compress(body)) == [A, B]
 
 
 LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(
