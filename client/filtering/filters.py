@@ -89,9 +89,13 @@ class Filters:
         """The page; or, if a filter discards it, only its outcome and its links."""
         if self._starter is None or page.meta is None:
             return page
-        path = f"{page_folder(page.meta.original_url)}/{page.data_name}"
-        with self._turn:
-            name = self._discarding(Page(page.meta.original_url, path, page.meta, page.body, page.xml))
+        try:
+            path = f"{page_folder(page.meta.original_url)}/{page.data_name}"
+            with self._turn:
+                name = self._discarding(Page(page.meta.original_url, path, page.meta, page.body, page.xml))
+        except Exception:  # a mistake of ours must not cost the page
+            _log.exception("filtering %s", page.task.url)
+            name = ""
         if not name:
             return page
         _log.debug("filter %s discards %s", name, page.task.url)

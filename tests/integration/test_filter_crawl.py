@@ -3,17 +3,20 @@
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.integration.admin import ask_admin
-from tests.integration.daemon import Daemon
+from tests.integration.cluster import run_cluster
+from tests.integration.daemon import Daemon, daemon, is_alive
 from tests.integration.onecommand import Crawls
 from tests.languages import PARAGRAPHS
 from tests.processes import ROOT
+from tests.waiting import wait_until
+from tests.web.running import run_web
 
 pytestmark = pytest.mark.integration
 
@@ -116,10 +119,43 @@ def test_filters_that_raise_hang_and_crash_cost_no_page(crawls: Crawls) -> None:
 
 def test_a_bad_filter_is_told_before_anything_begins(crawls: Crawls) -> None:
     (crawls.folder / "filters" / "broken.py").write_text("def keep(page) return True")
-    daemon = Daemon(crawls.folder, 1, "--filters", "filters")
-    code, text = daemon.call("start")
+    client = Daemon(crawls.folder, 1, "--filters", "filters")
+    code, text = client.call("start")
     assert code == 2
     assert text.startswith(f"clientCrawler: filters: {crawls.folder / 'filters' / 'broken.py'}: SyntaxError")
-    assert daemon.call("status") == (3, "clientCrawler is not running\n")
+    assert client.call("status") == (3, "clientCrawler is not running\n")
     told = crawls.run("http://127.0.0.1:1/", "--filters", "filters", code=1)
     assert f"{crawls.folder / 'filters' / 'broken.py'}: SyntaxError" in told
+
+
+def _filter_processes(folder: Path) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            arguments = path.read_bytes().decode(errors="replace").split("\0")
+            if "client.filtering.child" in arguments and str(folder) in arguments and is_alive(int(path.parent.name)):
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_a_daemon_and_its_filters_end_together(tmp_path: Path) -> None:
+    folder = tmp_path / "work" / "filters"
+    folder.mkdir(parents=True)
+    (folder / "odd.py").write_text("def keep(page): return '/s1/' not in page.url")
+    with (
+        run_web(hosts=4, pages=40, odd=False) as web,
+        run_cluster(tmp_path / "host", web.start_urls, "--delay", "0.1", "--connections-per-host", "1") as cluster,
+        daemon(tmp_path / "work", cluster.server_port, "--filters", "filters", "--processes", "2") as client,
+    ):
+        client.start()
+        wait_until(lambda: len(_filter_processes(folder)) == 2, 30)
+        client.kill()
+        wait_until(lambda: not _filter_processes(folder), 10)
+        client.start()
+        wait_until(lambda: len(_filter_processes(folder)) == 2, 30)
+        assert client.call("stop")[0] == 0
+        assert not _filter_processes(folder)
+        assert client.log.count("filter odd: ") == 2
+        stored = cluster.stored_urls()
+        assert stored
+        assert not [url for url in stored if "/s1/" in url]
