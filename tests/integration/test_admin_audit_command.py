@@ -37,11 +37,12 @@ def done(cluster: Cluster) -> int:
 @pytest.mark.faults
 def test_nothing_is_lost_or_taken_twice_by_kills(tmp_path: Path) -> None:
     chance = random.Random(1)
-    with run_web(hosts=4, pages=50) as web, run_cluster(tmp_path, web.start_urls, *OPTIONS) as cluster:
+    slowly = (*OPTIONS, "--delay", "0.1")  # it must not be finished before the last kill
+    with run_web(hosts=4, pages=50) as web, run_cluster(tmp_path, web.start_urls, *slowly) as cluster:
         cluster.start("one")
         for victim in ("url", "ftp", "one", "url", "one"):
             before = done(cluster)
-            wait_until(lambda before=before: done(cluster) > before, 60)
+            wait_until(lambda before=before: done(cluster) > before, 60, lambda: str(cluster.totals()))
             answer = ask_admin(cluster.host, "audit", "--quick")  # in the middle of it
             assert answer["differences"]["number"] == 0
             threading.Event().wait(chance.uniform(0.0, 0.2))
