@@ -42,8 +42,12 @@ class Headers:
 
     def joined(self, name: str) -> str:
         """All values of `name` with commas between: one list, as RFC 9110 §5.3 reads it."""
+        return ", ".join(self.every(name))
+
+    def every(self, name: str) -> tuple[str, ...]:
+        """The values of all lines of `name`."""
         name = name.lower()
-        return ", ".join(value for key, value in self.pairs if key.lower() == name)
+        return tuple(value for key, value in self.pairs if key.lower() == name)
 
     @property
     def location(self) -> str:

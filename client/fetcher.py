@@ -140,6 +140,7 @@ class Fetcher:
             self._result(visit, response, Outcome.STORED),
             content_type=kind,
             charset=clean_text(charset(value)),
+            robots_tags=response.headers.every("X-Robots-Tag"),
             etag=_kept(response.headers.get("ETag"), _MAX_ETAG),
             last_modified=_kept(response.headers.get("Last-Modified"), _MAX_DATE),
             body=response.body,

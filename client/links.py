@@ -1,15 +1,14 @@
 """What counts as a link, and which address it means. Reads parsed nodes, fetches nothing.
 
-Followed: a, area, frame, iframe, meta refresh, and link with rel canonical, next or prev; with `embedded`
-also what a page shows or runs. References that are empty or only a fragment stay inside the
-page and are no links.
+Followed: a, area, frame, iframe, meta refresh, and link with rel canonical, next or prev. References that are empty or
+only a fragment stay inside the page and are no links. What a page shows or runs is in embedded.py.
 """
 
 import re
 from collections.abc import Mapping
 from itertools import islice
 
-from selectolax.lexbor import LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from client import charset
 from client.text import folded
@@ -21,18 +20,16 @@ MAX_ANCHOR_LENGTH = 500
 _MAX_RAW_LENGTH = 4 * MAX_URL_LENGTH  # longer references (data:, junk) do not get shorter when resolved
 _MAX_ANCHOR_NODES = 200  # tricks nest anchors; without a bound their texts cost the square of the page
 _RELATIONS = frozenset(["canonical", "next", "prev"])
-_EMBEDDED_RELATIONS = _RELATIONS | {"stylesheet", "icon"}
 
 _DRAWINGS = frozenset(["svg", "math"])
 _HTML_AGAIN = frozenset(["foreignObject", "desc", "annotation-xml"])  # inside drawings
 _MAX_ANCESTORS = 100
 
-_ATTRIBUTES = {"area": "href", "object": "data"}  # elsewhere it is src
-
 # These mean the same on every page of a folder, in contrast to ?a=b or http:?a=b.
 _SAME_IN_A_FOLDER = re.compile(r"(?:https?://)?[A-Za-z0-9_.~/-][A-Za-z0-9_.~/?&=%+-]{0,200}")
 _MAX_FOLDER_LENGTH = 300
 _MAX_REMEMBERED = 20_000
+_MAX_OF_A_FOLDER = 2 * _MAX_REMEMBERED  # more than makes a check forget all, so that it does
 _PAGES_BETWEEN_CHECKS = 50
 
 # HTML "shared declarative refresh steps", without need for a number. No step is taken back: `0;url=` leads nowhere.
@@ -66,17 +63,29 @@ def is_in_drawing(node: LexborNode) -> bool:
     return True
 
 
-def reference(node: LexborNode, embedded: bool) -> str | None:
+def reference(node: LexborNode) -> str | None:
     """To what a node other than an anchor refers."""
     attributes = node.attrs
     tag = node.tag
     if tag == "link":
         relations = (attributes.get("rel") or "").lower().split()
-        wanted = _EMBEDDED_RELATIONS if embedded else _RELATIONS
-        return None if wanted.isdisjoint(relations) else attributes.get("href")
+        return None if _RELATIONS.isdisjoint(relations) else attributes.get("href")
     if tag == "meta":
         return _refresh_target(attributes.get("http-equiv") or "", attributes.get("content") or "")
-    return attributes.get(_ATTRIBUTES.get(tag or "", "src"))
+    return attributes.get("href" if tag == "area" else "src")
+
+
+def unfollowed(page: LexborHTMLParser) -> frozenset[str]:
+    """References that are only made by links with rel=nofollow."""
+    marked = {written(target(node)) for node in page.css("a[rel], area[rel]") if _is_nofollow(node)}
+    if not marked:
+        return frozenset()
+    others = (node for node in page.css("[href], [src]") if not _is_nofollow(node))
+    return frozenset(marked - {written(node.attrs.get("href") or node.attrs.get("src")) for node in others})
+
+
+def _is_nofollow(node: LexborNode) -> bool:
+    return "nofollow" in (node.attrs.get("rel") or "").lower().split()
 
 
 def _refresh_target(pragma: str, content: str) -> str | None:
@@ -110,7 +119,7 @@ def resolved(
         address = known.get(reference, "")
         if address == "":
             address = resolve(_encoded(reference, encoding), base_url)
-            if len(known) < _MAX_REMEMBERED and _SAME_IN_A_FOLDER.fullmatch(reference):
+            if len(known) < _MAX_OF_A_FOLDER and _SAME_IN_A_FOLDER.fullmatch(reference):
                 known[reference] = address
         if address is None or found.get(address):
             continue

@@ -1,20 +1,22 @@
 """From what was fetched to what is stored: decodes a page, mines it, and writes its data.xml.
 
-Only HTML is parsed, by lexbor, which works outside the interpreter lock. Other documents are kept as they
-are. A page that cannot be mined is kept too, without links, and says so: nothing raises, no page is lost.
+HTML is parsed by lexbor, which works outside the interpreter lock. Other documents are kept as they are; of style
+sheets the references are read. A page that cannot be mined is kept too, without links, and says so: nothing raises, no
+page is lost. What a page asks of robots is heeded here: it may not want to be kept, or its links to be followed.
 """
 
 import hashlib
 import logging
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
-from client import bounds, charset, links, text
+from client import bounds, charset, directives, embedded, links, text
 from client.fields import HTML_TYPES
 from client.results import FetchResult, MinedPage
-from client.walk import walk
+from client.walk import Walked, walk
 from common import urls
 from common.page import PageMeta, PageText, page_xml
 from common.wire import JobSettings, Outcome
@@ -77,6 +79,7 @@ _EXTENSIONS = {
     "video/webm": "webm",
 }
 _NOTHING = PageText()
+_MANY_LINKS = 10_000
 _HTML_EXTENSIONS = frozenset(["html", "htm", "xhtml"])
 _PATH_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})\Z")
 
@@ -86,15 +89,28 @@ def mine(result: FetchResult, settings: JobSettings) -> MinedPage:
     if result.outcome is not Outcome.STORED:
         found = (result.redirect_url,) if result.outcome is Outcome.REDIRECTED else ()
         return MinedPage(result.task, result.outcome, result.detail, result.status, links=found)
-    if result.content_type not in HTML_TYPES:
-        if settings.document_save:
-            return _page(result, settings, _data_name(result))
+    is_html = result.content_type in HTML_TYPES
+    if not is_html and not settings.document_save:
         return MinedPage(result.task, Outcome.UNWANTED, result.content_type, result.status)
     try:
-        return _mined(result, settings)
+        return _mined(result, settings) if is_html else _document(result, settings)
     except Exception as error:  # last resort: whatever a page does to us, it is kept
         log.exception("cannot mine %s", result.task.url)
-        return _page(result, settings, "data.html", detail=f"not mined: {type(error).__name__}: {error}")
+        name = "data.html" if is_html else _data_name(result)
+        return _page(result, settings, name, detail=f"not mined: {type(error).__name__}: {error}")
+
+
+def _document(result: FetchResult, settings: JobSettings) -> MinedPage:
+    """What is not HTML. A style sheet leads to other documents, and has no place for a <base>."""
+    asked = _directives(result, settings)
+    if asked.refusal:
+        return _refused(result, asked, ())
+    found: list[tuple[str, str]] = []
+    if result.content_type == "text/css" and asked.follow:
+        css = charset.text_of(result.body[: bounds.MAX_BYTES], charset.encoding_for(result.charset) or "utf-8")
+        references = map(links.written, embedded.css_references(css))
+        found = links.resolved(dict.fromkeys(filter(None, references), ""), "", _address(result))
+    return _page(result, settings, _data_name(result), addresses=[address for address, _ in found])
 
 
 def _mined(result: FetchResult, settings: JobSettings) -> MinedPage:
@@ -106,11 +122,40 @@ def _mined(result: FetchResult, settings: JobSettings) -> MinedPage:
     # make a huge one.
     page = LexborHTMLParser(part, options=LexborDocumentOptions.WO_EVENTS)
     seen = walk(page)
-    found = links.resolved(seen.references, seen.base, result.final_url or result.task.url, encoding)
-    content = _content(page, found, seen.text) if settings.page_parse else PageText(found)
+    resolved = partial(links.resolved, base=seen.base, page_url=_address(result), encoding=encoding)
+    found = resolved(seen.references)
+    asked = _directives(result, settings, seen.metas)
+    addresses = [address for address, _ in found] if asked.follow else []
+    if addresses and settings.rel_nofollow and (unfollowed := links.unfollowed(page)):
+        followed = {reference: "" for reference in seen.references if reference not in unfollowed}
+        addresses = [address for address, _ in resolved(followed)]
+    if asked.refusal:
+        return _refused(result, asked, addresses)
+    if settings.document_save and asked.follow:
+        shown = resolved(embedded.references(page))
+        addresses = list(dict.fromkeys(addresses + [address for address, _ in shown]))[: links.MAX_LINKS]
+    content = _content(found, seen) if settings.page_parse else PageText(found)
     title = text.title(page)
-    del page, seen, html, part  # of a page full of links each is large, and data.xml, which comes next, is so, too
-    return _page(result, settings, "data.html", encoding, title, content, [address for address, _ in found], detail)
+    if len(found) > _MANY_LINKS:  # each of these is large then, and data.xml too; always would cost a tenth of the time
+        del page, seen, html, part
+    return _page(result, settings, "data.html", encoding, title, content, addresses, detail)
+
+
+def _directives(
+    result: FetchResult, settings: JobSettings, metas: Sequence[tuple[str, str]] = ()
+) -> directives.Directives:
+    if not settings.page_directives:
+        return directives.FREE
+    return directives.directives(result.robots_tags, metas, settings.agent_name)
+
+
+def _refused(result: FetchResult, asked: directives.Directives, addresses: Sequence[str]) -> MinedPage:
+    """A page that does not want to be kept. Where it leads to may be known, what it shows is not needed."""
+    return MinedPage(result.task, Outcome.UNWANTED, asked.refusal, result.status, links=addresses)
+
+
+def _address(result: FetchResult) -> str:
+    return result.final_url or result.task.url
 
 
 def _utf8(body: bytes, encoding: str) -> bytes:
@@ -120,9 +165,9 @@ def _utf8(body: bytes, encoding: str) -> bytes:
     return charset.text_of(body, encoding).encode()
 
 
-def _content(page: LexborHTMLParser, found: list[tuple[str, str]], visible: str) -> PageText:
-    description, keywords = text.meta(page, ("description", "keywords"))
-    return PageText(found, description, keywords, visible)
+def _content(found: list[tuple[str, str]], seen: Walked) -> PageText:
+    description, keywords = text.meta(seen.metas, ("description", "keywords"))
+    return PageText(found, description, keywords, seen.text)
 
 
 def _page(
@@ -154,7 +199,7 @@ def _meta(result: FetchResult, settings: JobSettings, encoding: str, title: str)
     return PageMeta(
         url=identity,
         original_url=result.task.url,
-        final_url=result.final_url or result.task.url,
+        final_url=_address(result),
         title=title,
         crawl_time=result.fetched_at,
         status=result.status,
@@ -170,7 +215,7 @@ def _meta(result: FetchResult, settings: JobSettings, encoding: str, title: str)
 
 def _data_name(result: FetchResult) -> str:
     """`data.` and the document's own extension, never that of our own data.xml."""
-    extension = _EXTENSIONS.get(result.content_type) or _extension_of(result.final_url or result.task.url)
+    extension = _EXTENSIONS.get(result.content_type) or _extension_of(_address(result))
     return "data.source.xml" if extension == "xml" else f"data.{extension}"
 
 

@@ -19,6 +19,7 @@ class FetchResult:
     redirect_url: str = ""  # with Outcome.REDIRECTED: the target
     content_type: str = ""  # media type, lower case, without parameters
     charset: str = ""  # from the Content-Type header, as sent
+    robots_tags: tuple[str, ...] = ()  # X-Robots-Tag, each line
     etag: str = ""
     last_modified: str = ""
     server_date: str = ""
@@ -42,4 +43,4 @@ class MinedPage:
     data_name: str = ""
     body: bytes = b""
     xml: bytes = b""
-    links: Sequence[str] = ()  # addresses, each once
+    links: Sequence[str] = ()  # addresses to report, each once; `xml` lists all links of the page

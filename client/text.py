@@ -7,6 +7,7 @@ from selectolax.lexbor import LexborHTMLParser
 MAX_TITLE_LENGTH = 1000
 MAX_META_LENGTH = 10_000
 
+
 def title(page: LexborHTMLParser) -> str:
     """The first title that is not the label of a drawing."""
     head = page.head
@@ -14,12 +15,11 @@ def title(page: LexborHTMLParser) -> str:
     return folded(node.text(), MAX_TITLE_LENGTH) if node else ""
 
 
-def meta(page: LexborHTMLParser, names: Iterable[str]) -> list[str]:
-    """The content of the first <meta> in the head for each of these names; empty if there is none."""
+def meta(metas: Iterable[tuple[str, str]], names: Iterable[str]) -> list[str]:
+    """The content of the first <meta> of each of these names; empty if there is none."""
     found: dict[str, str] = {}
-    for node in page.head.css("meta[name][content]") if page.head else ():
-        name = (node.attrs.get("name") or "").strip().lower()
-        found.setdefault(name, node.attrs.get("content") or "")
+    for name, content in metas:
+        found.setdefault(name, content)
     return [folded(found.get(name, ""), MAX_META_LENGTH) for name in names]
 
 

@@ -1,4 +1,4 @@
-"""One walk over a parsed page: the references it makes, and the text a reader sees.
+"""One walk over a parsed page: the references it makes, what it says in <meta>, and the text a reader sees.
 
 To make a Python object of a node costs more than anything that is done with it, so each node is visited once.
 Scripts, styles and the like have no text; a block begins a new word, so that <li>one<li>two is not onetwo.
@@ -22,9 +22,8 @@ ol option optgroup p plaintext pre search section select summary table tbody td 
 """
 _HIDDEN = "script style noscript iframe noembed noframes title"
 _REFERRING = "area frame iframe link meta base"
-_EMBEDDING = "img source video audio embed object script"
 
-_TEXT, _BLOCK, _HIDE, _ANCHOR, _REFERENCE, _EMBEDDED = (1 << bit for bit in range(6))
+_TEXT, _BLOCK, _HIDE, _ANCHOR, _REFERENCE = (1 << bit for bit in range(5))
 
 
 def _roles() -> dict[int, int]:
@@ -38,7 +37,6 @@ def _roles() -> dict[int, int]:
         (_HIDDEN, _HIDE),
         ("a", _ANCHOR),
         (_REFERRING, _REFERENCE),
-        (_EMBEDDING, _EMBEDDED),
     ):
         for name in names.split():
             number = document.create_node(name).tag_id
@@ -54,20 +52,21 @@ class Walked:
     """What a walk has found. References are as written, each with its first text that is not empty."""
 
     base: str = ""  # of the first <base>
+    metas: list[tuple[str, str]] = field(default_factory=list)  # name in lower case, and content
     references: dict[str, str] = field(default_factory=dict)
     text: str = ""  # each run of white space as one blank
 
 
-def walk(page: LexborHTMLParser, embedded: bool = False) -> Walked:
-    """Visit every node once; with `embedded` what a page shows or runs counts as a reference, too."""
+def walk(page: LexborHTMLParser) -> Walked:
+    """Visit every node once."""
     found = Walked()
     if page.root is not None:
-        pieces = _pieces(page.root.traverse(include_text=True), found, embedded)
+        pieces = _pieces(page.root.traverse(include_text=True), found)
         found.text = folded("".join(pieces), MAX_TEXT_LENGTH)
     return found
 
 
-def _pieces(nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> list[str]:
+def _pieces(nodes: Iterator[LexborNode], found: Walked) -> list[str]:
     """Texts in order, with a blank where a block begins or ends. Runs for every node, so few calls."""
     pieces: list[str] = []
     in_word = False  # the next text would continue the last one
@@ -91,9 +90,9 @@ def _pieces(nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> list[
             in_word = False
             block = node.mem_id
         if role != _BLOCK:
-            _note(node, role, found, embedded)
+            _note(node, role, found)
             if role & _HIDE:
-                _pass_hidden(node, nodes, found, embedded)
+                _pass_hidden(node, nodes, found)
     return pieces
 
 
@@ -121,22 +120,26 @@ def _before(node: LexborNode | None) -> LexborNode | None:
     return node and node.prev
 
 
-def _note(node: LexborNode, role: int, found: Walked, embedded: bool) -> None:
-    """Keep the reference that this node makes, if it makes one."""
+def _note(node: LexborNode, role: int, found: Walked) -> None:
+    """Keep the reference that this node makes, or what it says about the page."""
     if role == _ANCHOR:
         reference = links.written(links.target(node))
         if reference and not found.references.get(reference):
             found.references[reference] = links.anchor_text(node)
-    elif role & _REFERENCE or (embedded and role & _EMBEDDED):
-        if node.tag == "base":
+    elif role & _REFERENCE:
+        tag = node.tag
+        if tag == "base":
             if not found.base and not links.is_in_drawing(node):
                 found.base = node.attrs.get("href") or ""
-        elif reference := links.written(links.reference(node, embedded)):
+            return
+        if tag == "meta" and (name := node.attrs.get("name")) and (content := node.attrs.get("content")):
+            found.metas.append((name.strip().lower(), content))
+        if reference := links.written(links.reference(node)):
             found.references.setdefault(reference, "")
 
 
-def _pass_hidden(node: LexborNode, nodes: Iterator[LexborNode], found: Walked, embedded: bool) -> None:
+def _pass_hidden(node: LexborNode, nodes: Iterator[LexborNode], found: Walked) -> None:
     """Advance `nodes`, which has just given `node`, past everything inside it: its links count, its text does not."""
     below = sum(1 for _ in node.traverse(include_text=True)) - 1
     for inner in islice(nodes, below):
-        _note(inner, _ROLES.get(inner.tag_id, 0), found, embedded)
+        _note(inner, _ROLES.get(inner.tag_id, 0), found)

@@ -9,7 +9,7 @@ from client.results import FetchResult
 from common.wire import Outcome, UrlTask
 from tests.tickets import job_settings
 
-SETTINGS = job_settings()
+SETTINGS = job_settings(document_save=False)
 
 
 @dataclass(frozen=True, slots=True)

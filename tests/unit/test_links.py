@@ -16,17 +16,17 @@ from tests.web.nginx import python_docs
 BASE = "http://example.org/dir/page.html"
 
 
-def _extract(html: str, embedded: bool = False) -> list[tuple[str, str]]:
-    return _extracted(LexborHTMLParser(html), embedded)
+def _extract(html: str) -> list[tuple[str, str]]:
+    return _extracted(LexborHTMLParser(html))
 
 
-def _extracted(page: LexborHTMLParser, embedded: bool = False) -> list[tuple[str, str]]:
-    seen = walk(page, embedded)
+def _extracted(page: LexborHTMLParser) -> list[tuple[str, str]]:
+    seen = walk(page)
     return links.resolved(seen.references, seen.base, BASE)
 
 
-def _addresses(html: str, embedded: bool = False) -> list[str]:
-    return [address.removeprefix("http://example.org") for address, _ in _extract(html, embedded)]
+def _addresses(html: str) -> list[str]:
+    return [address.removeprefix("http://example.org") for address, _ in _extract(html)]
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,6 @@ def test_base(bases: str, expected: str) -> None:
 
 def test_base_counts_for_links_before_it() -> None:
     assert _addresses("<body><a href=x><base href=/other/>") == ["/other/x"]
-
-
-def test_embedded_documents_only_on_demand() -> None:
-    html = (
-        "<img src=1><video src=2><source src=3></video><audio src=4></audio><embed src=5><object data=6></object>"
-        "<link rel=stylesheet href=7><link rel='shortcut icon' href=8><script src=9></script><a href=10>"
-    )
-    assert _addresses(html) == ["/dir/10"]
-    assert sorted(_addresses(html, embedded=True)) == sorted(f"/dir/{number}" for number in range(1, 11))
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_page_is_mined() -> None:
     page = miner.mine(_fetched(HTML.encode(), etag='"e"', last_modified="then", server_date="now"), SETTINGS)
     assert (page.outcome, page.status, page.detail, page.data_name) == (Outcome.STORED, 200, "", "data.html")
     assert page.body == HTML.encode()
-    assert list(page.links) == ["http://example.org/dir/x", "http://example.org/y?a=1&b=2"]
+    assert list(page.links) == ["http://example.org/dir/x", "http://example.org/y?a=1&b=2", "http://example.org/dir/z"]
     root = _xml(page.xml)
     assert [(link.get("url"), link.text) for link in root.iterfind("links/link")] == [
         ("http://example.org/dir/x", "kůň"),
@@ -103,7 +103,7 @@ def test_links_are_relative_to_the_address_that_answered() -> None:
 
 def test_without_page_parse_only_title_and_links() -> None:
     page = miner.mine(_fetched(HTML.encode()), replace(SETTINGS, page_parse=False))
-    assert len(page.links) == 2
+    assert len(page.links) == 3
     assert page.meta is not None
     assert page.meta.title == "A <title>"
     assert len(_xml(page.xml).find("data")) == 0
@@ -168,7 +168,7 @@ def test_xhtml_is_mined() -> None:
 
 
 def test_a_page_that_cannot_be_mined_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise RuntimeError("the parser broke")
 
     monkeypatch.setattr(miner.links, "resolved", broken)

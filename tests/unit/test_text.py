@@ -60,8 +60,9 @@ def test_title(html: str, expected: str) -> None:
 
 
 def test_meta() -> None:
-    page = LexborHTMLParser(
+    html = (
         "<meta name=Description content=' What\nit is '><meta name=description content=second>"
         "<meta name=keywords><meta property=author content=x>"
     )
-    assert text.meta(page, ("description", "keywords", "author")) == ["What it is", "", ""]
+    metas = walk.walk(LexborHTMLParser(html)).metas
+    assert text.meta(metas, ("description", "keywords", "author")) == ["What it is", "", ""]
