@@ -38,7 +38,7 @@ def main() -> int:
         except FilterError as error:
             say(error=str(error)[:_MAX_TEXT])
             return 1
-        say(ready=list(filters))
+        say(ready=True)
         with link.makefile("rb") as pages:
             while (received := receive_page(pages)) is not None:
                 _judge(*received, filters, say)

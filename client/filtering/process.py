@@ -26,7 +26,7 @@ class ProcessTrouble(PavoukError):
 
 
 class FilterProcess:
-    """One process with the filters of a folder. Used by one thread at a time; `end` it when it is in trouble.
+    """One process with the filters of a folder. Used by one thread at a time; `kill` it when it is in trouble.
 
     It dies with the thread that makes it: this is what the kernel counts as its parent.
     """
@@ -46,7 +46,7 @@ class FilterProcess:
                 start_new_session=True,  # Ctrl-C is for us, and a filter can be killed with all that it has started
             )
         try:
-            self.names: list[str] = self._started()
+            self._wait_until_ready()
         except ProcessTrouble:
             self.kill()
             raise
@@ -80,7 +80,7 @@ class FilterProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def _started(self) -> list[str]:
+    def _wait_until_ready(self) -> None:
         deadline, loading = time.monotonic() + _START_SECONDS, "the filters"
         while True:
             try:
@@ -90,7 +90,7 @@ class FilterProcess:
             if "error" in message:
                 raise ProcessTrouble(message["error"])
             if "ready" in message:
-                return list(message["ready"])
+                return
             loading = message.get("loading", loading)
 
     def _message(self, seconds: float) -> dict[str, Any]:
