@@ -26,6 +26,7 @@ _PACKED_PIECE = 1 << 10  # of gzip: what is lost before damage
 _TOO_LONG = f"is longer than {MAX_BYTES} bytes"
 _MAX_DEPTH = 64  # of elements; each costs memory
 _MAX_TOKEN_BYTES = 1 << 18  # a longer tag is an attack: expat looks at it anew with each piece
+_MAX_MENDED = 10 * MAX_ENTRIES
 _MAX_TIME = 64
 _MAX_TEXT = 2 * MAX_URL_LENGTH  # of a field; white space around an address does not matter
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
@@ -34,6 +35,8 @@ _CHARSET = re.compile(r"""charset\s*=\s*["']?([^\s"';]{1,40})""", re.IGNORECASE)
 # XML 1.0 has no place for them, not even as references. In text they may be there by mistake.
 _CONTROLS = {code: " " for code in (*range(0x20), 0xFFFE, 0xFFFF) if code not in (0x9, 0xA, 0xD)}
 
+_AMPERSAND = re.compile(r"<!\[CDATA\[|\]\]>|&(?!(?:#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});)")
+_HALF = re.compile(r"(?:[&<][^&<>;]{0,40}|\]\]?)\Z")  # what the next piece may make one of these
 _UNKNOWN = "\ufffd"
 
 # Root element -> the element that is an entry. Names without prefix, in lower case.
@@ -185,13 +188,40 @@ def _read_xml(stream: io.TextIOWrapper, collected: _Collected) -> None:
 
 
 def _clean_pieces(stream: io.TextIOWrapper) -> Iterator[bytes]:
-    """In UTF-8, without white space at the beginning, which no XML may have, and without forbidden characters."""
-    begun = False
+    """In UTF-8, without white space at the beginning, which no XML may have, forbidden characters, open ampersands."""
+    mender, rest, begun = _Mender(), "", False
     while piece := stream.read(_PIECE):
         if not begun:
             piece = piece.lstrip("\ufeff\x00\t\n\r ")
             begun = piece != ""
-        yield piece.translate(_CONTROLS).encode()
+        text = rest + piece.translate(_CONTROLS)
+        half = _HALF.search(text)
+        whole, rest = (text[: half.start()], half[0]) if half else (text, "")
+        yield mender.mended(whole).encode()
+    yield mender.mended(rest).encode()
+
+
+class _Mender:
+    """Closes open ampersands, the most common mistake in sitemaps: <loc>http://example.org/?a=1&b=2</loc>."""
+
+    def __init__(self) -> None:
+        self._in_cdata = False  # there they are no mistake
+        self._times = 0
+
+    def mended(self, text: str) -> str:
+        if "&" not in text and not self._in_cdata and "<![" not in text:
+            return text
+        return _AMPERSAND.sub(self._closed, text)
+
+    def _closed(self, found: re.Match[str]) -> str:
+        if found[0] != "&":
+            self._in_cdata = found[0] == "<![CDATA["
+        if found[0] != "&" or self._in_cdata:
+            return found[0]
+        self._times += 1
+        if self._times > _MAX_MENDED:
+            raise _Stop("has too many open ampersands")
+        return "&amp;"
 
 
 def _refuse_entity(*_: object) -> None:

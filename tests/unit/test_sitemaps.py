@@ -44,6 +44,8 @@ SOUND: dict[str, tuple[bytes, list[str]]] = {
     "white space around addresses": (_urlset(f"<url>\n <loc>\n\t{A}\n </loc>\n</url>\n"), [A]),
     "white space and a mark at the beginning": (b"\xef\xbb\xbf \n\n" + _urlset(_urls(A)), [A]),
     "references": (_urlset(_urls(f"{A}?x=1&amp;y=2&#38;z")), [f"{A}?x=1&y=2&z"]),
+    "open ampersands": (_urlset(_urls(f"{A}?x=1&y=2&amp;z&#38;&", B)), [f"{A}?x=1&y=2&z&&", B]),
+    "ampersands in CDATA": (_urlset(_urls(f"<![CDATA[{A}?x&y]]>&z", f"{B}?x&y")), [f"{A}?x&y&z", f"{B}?x&y"]),
     "CDATA": (_urlset(_urls(f"<![CDATA[{A}?x=1&y=2]]>")), [f"{A}?x=1&y=2"]),
     "images and videos are no pages": (
         _urlset(
@@ -85,6 +87,15 @@ def test_addresses(name: str, packed: bool) -> None:
     body, expected = SOUND[name]
     sitemap = read(gzip.compress(body) if packed else body, URL, "application/octet-stream")
     assert sitemap == Sitemap(tuple(map(Entry, expected)))
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 64])
+def test_pieces_do_not_matter(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    body = _urlset(_urls(f"{A}?x&y&amp;z", f"<![CDATA[{B}?x&y]]>", f"{C}?ž&#38;"))
+    expected = read(body, URL)
+    assert len(expected.entries) == 3
+    monkeypatch.setattr(sitemaps, "_PIECE", piece)
+    assert read(body, URL) == expected
 
 
 def test_the_charset_of_the_header() -> None:
@@ -170,7 +181,7 @@ GOOD = _urlset(_urls(A, B, C))
 DAMAGED: dict[str, tuple[bytes, list[str], str]] = {
     "breaks off": (GOOD[: GOOD.index(C.encode())], [A, B], "damaged"),
     "bad gzip": (b"\x1f\x8b\x08nonsense", [], "gzip"),
-    "an open ampersand": (_urlset(_urls(A, f"{B}?x&y=1", C)), [A], "damaged"),
+    "an open angle bracket": (_urlset(_urls(A, f"{B}?x<y=1", C)), [A], "damaged"),
     "tags that do not match": (_urlset(f"{_urls(A)}<url><loc>{B}</url>"), [A], "damaged"),
     "something behind": (_urlset(_urls(A)) + b"<p>", [A], "damaged"),
     "bytes that are no UTF-8": (_urlset(_urls(A, f"{B}/-")).replace(b"/-", b"/\xff"), [A], ""),
@@ -224,6 +235,7 @@ HOSTILE = {
     "one long attribute": (b"<urlset><url x='" + b"<" * 20_000_000, "damaged"),
     "one long comment": (b"<urlset><!--" + b"-x" * 10_000_000, "has a tag of more than"),
     "one long address": (b"<urlset><url><loc>http://example.org/" + b"x" * 20_000_000, "damaged"),
+    "only ampersands": (b"<urlset>" + b"&" * 20_000_000, "too many open ampersands"),
     "one long line": (b"http://example.org/" + b"x" * 20_000_000, ""),
     "many members of gzip": (gzip.compress(b"") * 100_000, "gzip members"),
 }  # fmt: skip
