@@ -25,7 +25,7 @@ class Outcome(StrEnum):
     UNCHANGED = "unchanged"  # a conditional request found nothing new
     REDIRECTED = "redirected"  # the target is among the found URLs
     DISALLOWED = "disallowed"  # robots.txt says no
-    UNWANTED = "unwanted"  # not HTML, and document_save is off; or the page asks not to be kept; or a filter discards it
+    UNWANTED = "unwanted"  # not HTML, and document_save is off; or it asks not to be kept; or a filter discards it
     NOT_FOUND = "not_found"  # 404, 410
     CLIENT_ERROR = "client_error"  # any other 4xx
     SERVER_ERROR = "server_error"  # 5xx
