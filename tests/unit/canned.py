@@ -110,6 +110,8 @@ class _Handler(socketserver.StreamRequestHandler):
         canned.connections += 1
         number = canned.connections
         while request_line := self.rfile.readline():
+            if not request_line.startswith(b"GET "):  # TLS, for example
+                return
             path = request_line.split()[1].decode()
             canned.asked.append(Asked(path, dict(self._headers()), number))
             answer = canned.replies.get(path, canned.replies.get(None, reply(b"not here", "404 Not Found")))
