@@ -45,6 +45,7 @@ _PLAIN = re.compile(
     rf"(?:\?{_PLAIN_PARAMETER}(?:&{_PLAIN_PARAMETER})*)?"
 )
 _MAX_LABEL_LENGTH = 63
+_MAX_ROUNDS = 4
 _MAX_ORIGIN_LENGTH = len("https://") + 254 + len(":65535")  # a name in DNS has 253 characters, and perhaps a dot
 
 
@@ -92,8 +93,12 @@ def identity(address: str, drop_index: bool = True) -> str:
     """The key under which `address` and its other spellings are one page."""
     if _CANONICAL.fullmatch(address) is None or len(address.split("/", 3)[2]) > _MAX_LABEL_LENGTH:
         address = normalized(address)
-    if ("?" in address or ";" in address or ")/" in address) and _SESSION_WORD.search(address):
-        address = _without_session(address)
+    for _ in range(_MAX_ROUNDS):  # what one takes away may have hidden another
+        if not ("?" in address or ";" in address or ")/" in address) or not _SESSION_WORD.search(address):
+            break
+        address, before = _without_session(address), address
+        if address == before:
+            break
     if drop_index and ("/index." in address or "/default." in address):
         address = _INDEX_NAME.sub(r"\1", address, count=1)
     return address
@@ -101,8 +106,9 @@ def identity(address: str, drop_index: bool = True) -> str:
 
 def _without_session(address: str) -> str:
     start, mark, query = address.partition("?")
-    path = start.find("/", 8)
-    start = start[:path] + _SESSION_IN_PATH.sub("", start[path:])
+    number = 1
+    while number:  # without a session id behind it, another one may be a whole segment
+        start, number = _SESSION_IN_PATH.subn("", start)
     parameters = query.split("&")
     kept = [parameter for parameter in parameters if not _SESSION_PARAMETER.fullmatch(parameter)]
     return normalized(start + (mark + "&".join(kept) if kept else ""))  # what is left of a segment may be nothing
@@ -110,7 +116,7 @@ def _without_session(address: str) -> str:
 
 def normalized(address: str) -> str:
     """url-normalize's form, the long way. Applied until it no longer changes, so that it is idempotent."""
-    for _ in range(4):
+    for _ in range(_MAX_ROUNDS):
         try:
             form = url_normalize(address) or address
         except (ValueError, UnicodeError):  # names that IDNA refuses, and that browsers accept

@@ -219,6 +219,7 @@ PIECES = ["index.php", f";jsessionid={HEX}", "(S(lit3py55t21z5v55vlm25s55))", f"
 
 
 @given(st.lists(st.sampled_from([*PIECES, *"/?&.;"]), max_size=12))
+@example(["(S(lit3py55t21z5v55vlm25s55))", f";jsessionid={HEX}", "/"])
 def test_identity_with_sessions_is_idempotent(pieces: list[str]) -> None:
     address = urls.resolve("http://a.cz/" + "".join(pieces))
     if address is not None:
