@@ -60,6 +60,9 @@ class Harvest:
     def add(self, page: MinedPage, fact: HostFact) -> bool:
         """Take in the outcome of one URL; True if there is something to squeeze now."""
         result = UrlResult(page.task.url, page.outcome, page.status, len(page.body), page.detail)
+        if self._settings.recrawl:
+            sha1 = page.meta.sha1 if page.meta else ""
+            result = result._replace(etag=page.etag, last_modified=page.last_modified, sha1=sha1)
         domain = domain_name(host_of(page.task.url))
         with self._lock:
             collected = self._collected

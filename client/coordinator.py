@@ -89,6 +89,11 @@ class Coordinator:
         with _translated():
             return str(self._call("getTotals").ended_by or "")
 
+    def next_due(self) -> float:
+        """When the next page is to be visited again, UTC; 0 if none is."""
+        with _translated():
+            return float(self._call("getTotals").next_due)
+
     def close(self) -> None:
         self._session.close()
 

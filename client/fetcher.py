@@ -112,7 +112,7 @@ class Fetcher:
         if status in _REDIRECTS:
             return self._redirect(visit, response)
         if status == 304 and any(_conditions(visit.task)):
-            return self._result(visit, response, Outcome.UNCHANGED)
+            return _with_validators(self._result(visit, response, Outcome.UNCHANGED), response)
         return self._result(visit, response, self._refused_by_status(response), f"status {status}")
 
     def _refused_by_status(self, response: Response) -> Outcome:
@@ -137,12 +137,10 @@ class Fetcher:
             unwanted = self._result(visit, response, Outcome.UNWANTED, kind or "no content type")
             return replace(unwanted, content_type=kind)
         return replace(
-            self._result(visit, response, Outcome.STORED),
+            _with_validators(self._result(visit, response, Outcome.STORED), response),
             content_type=kind,
             charset=clean_text(charset(value)),
             robots_tags=response.headers.every("X-Robots-Tag"),
-            etag=_kept(response.headers.get("ETag"), _MAX_ETAG),
-            last_modified=_kept(response.headers.get("Last-Modified"), _MAX_DATE),
             body=response.body,
         )
 
@@ -245,6 +243,15 @@ def _conditions(task: UrlTask) -> Iterator[tuple[str, str]]:
         yield "If-None-Match", task.etag
     if task.last_modified:
         yield "If-Modified-Since", task.last_modified
+
+
+def _with_validators(result: FetchResult, response: Response) -> FetchResult:
+    """What the next conditional request needs."""
+    return replace(
+        result,
+        etag=_kept(response.headers.get("ETag"), _MAX_ETAG),
+        last_modified=_kept(response.headers.get("Last-Modified"), _MAX_DATE),
+    )
 
 
 def _kept(value: str, max_length: int) -> str:

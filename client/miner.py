@@ -9,6 +9,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
@@ -86,9 +87,14 @@ _PATH_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})\Z")
 
 def mine(result: FetchResult, settings: JobSettings) -> MinedPage:
     """Make a page of what was fetched; an outcome without a page passes through."""
+    if result.outcome is Outcome.STORED and result.task.sha1 and _sha1(result.body) == result.task.sha1:
+        result = replace(result, outcome=Outcome.UNCHANGED)  # its links are known, too
     if result.outcome is not Outcome.STORED:
         found = (result.redirect_url,) if result.outcome is Outcome.REDIRECTED else ()
-        return MinedPage(result.task, result.outcome, result.detail, result.status, links=found)
+        return MinedPage(
+            result.task, result.outcome, result.detail, result.status, links=found, etag=result.etag,
+            last_modified=result.last_modified,
+        )  # fmt: skip
     is_html = result.content_type in HTML_TYPES
     if not is_html and not settings.document_save:
         return MinedPage(result.task, Outcome.UNWANTED, result.content_type, result.status)
@@ -191,6 +197,8 @@ def _page(
         result.body,
         page_xml(meta, content),
         addresses,
+        result.etag,
+        result.last_modified,
     )
 
 
@@ -208,9 +216,13 @@ def _meta(result: FetchResult, settings: JobSettings, encoding: str, title: str)
         etag=result.etag,
         last_modified=result.last_modified,
         server_date=result.server_date,
-        sha1=hashlib.sha1(result.body, usedforsecurity=False).hexdigest(),
+        sha1=_sha1(result.body),
         digest=urls.digest(identity).hex(),
     )
+
+
+def _sha1(body: bytes) -> str:
+    return hashlib.sha1(body, usedforsecurity=False).hexdigest()
 
 
 def _data_name(result: FetchResult) -> str:

@@ -44,3 +44,5 @@ class MinedPage:
     body: bytes = b""
     xml: bytes = b""
     links: Sequence[str] = ()  # addresses to report, each once; `xml` lists all links of the page
+    etag: str = ""
+    last_modified: str = ""

@@ -45,7 +45,7 @@ def _sample_section(name: str, section_class: type) -> str:
 
 def load(folder: Path, file: Path | None = None) -> Settings:
     """The settings of a work folder: those of `file`, or of config.cfg in the folder or in its config/ folder."""
-    return _inherit(_load(folder, file))
+    return _completed(_load(folder, file))
 
 
 def _load(folder: Path, file: Path | None) -> Settings:
@@ -113,7 +113,12 @@ def _one_line(value: str) -> str:
     return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
 
 
-def _inherit(settings: Settings) -> Settings:
+def _completed(settings: Settings) -> Settings:
+    """With the values that keys inherit; ConfigError if two keys contradict each other."""
+    server = settings.url_server
+    if server.period_min > server.period_max:
+        raise ConfigError(f"period_min = {server.period_min:g} is longer than period_max = {server.period_max:g}")
+
     def filled(section: Any) -> Any:
         inherited = {
             name: getattr(settings.url_server, name)
@@ -185,4 +190,4 @@ def from_options(options: argparse.Namespace) -> Settings:
             text = "\n".join(value) if isinstance(value, list) else value
             parsed = _parse_value(key, text, f"{option} {_one_line(text)}")
             settings = replace(settings, **{attribute: replace(section, **{field_name: parsed})})
-    return _inherit(settings)
+    return _completed(settings)

@@ -16,6 +16,7 @@ from common.urls import MAX_URL_LENGTH
 MEMORY_FOLDER = ".mem"
 TRAVERSALS = ("bfs", "dfs", "random", "priority")  # on disk by position: new ones come at the end
 SCOPES = ("free", "domain", "host", "path")
+ADAPTIVE = "adaptive"  # a period
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,11 @@ def _whole(low: int, high: int) -> tuple[str, Callable[[str], int]]:
 
 def _seconds(low: float, high: float) -> tuple[str, Callable[[str], float]]:
     return f"a number from {low:g} to {high:g}", lambda text: _within(float(text), low, high)
+
+
+def _period() -> tuple[str, Callable[[str], float | str]]:
+    expected, parse = _seconds(0, 87_600)
+    return f"{expected}, or {ADAPTIVE}", lambda text: ADAPTIVE if text.lower() == ADAPTIVE else parse(text)
 
 
 def _choice(*words: str) -> tuple[str, Callable[[str], str]]:
@@ -158,6 +164,13 @@ class UrlServerSettings:
     max_time: float = _key("max_time", 0.0, _seconds(0, 10**9),
         "Stop when the crawl has been running for so many seconds, over all restarts; time in which it was stopped, "
         "paused or finished does not count. 0 for no limit.")
+    period: float | str = _key("period", 0.0, _period(),
+        "Hours after which a stored page is visited again; 0: never. adaptive: each page has its own period, which a "
+        "visit halves if the page has changed and doubles if it has not.")
+    period_min: float = _key("period_min", 1.0, _seconds(0.0001, 87_600),
+        "Shortest period in hours with period = adaptive.")
+    period_max: float = _key("period_max", 720.0, _seconds(0.0001, 87_600),
+        "Longest period in hours with period = adaptive; also that of pages that are gone or moved.")
     max_depth: int = _key("max_depth", 0, _whole(0, 65_535),
         "Follow at most so many links from a start URL; 0 for no limit.")
     max_url_length: int = _key("max_url_length", MAX_URL_LENGTH, _whole(20, MAX_URL_LENGTH),

@@ -54,6 +54,7 @@ class UrlTask(NamedTuple):
     hops: int = 0  # redirects that led here
     etag: str = ""
     last_modified: str = ""
+    sha1: str = ""  # of the body that is stored, as hexadecimal digits
 
 
 class HostShare(NamedTuple):
@@ -94,6 +95,7 @@ class JobSettings:
     page_directives: bool
     rel_nofollow: bool
     repeat_links: bool = False  # links that were reported before are wanted again: they change whose turn it is
+    recrawl: bool = False  # pages are visited again: results are to say what a conditional request will need
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,10 @@ class UrlResult(NamedTuple):
     status: int = 0
     size: int = 0  # bytes of the body
     detail: str = ""  # for a person
+    # The rest only with `recrawl`:
+    etag: str = ""
+    last_modified: str = ""
+    sha1: str = ""  # of the body, as hexadecimal digits
 
 
 class FoundUrl(NamedTuple):
@@ -167,10 +173,15 @@ class Totals:
     done: int = 0
     failed: int = 0
     excluded: int = 0
-    stored: int = 0  # those of `done` that have a page in Pages/
+    stored: int = 0  # those that have a page in Pages/
     sent: int = 0  # URLs handed out, again counted each time
     size: int = 0  # bytes uploaded
     hosts: int = 0
+    again: int = 0  # those of `queued` whose page is stored: they are to be visited again
+    again_leased: int = 0  # those of `leased`
+    revisits: int = 0  # further visits of stored pages that have ended
+    revisions: int = 0  # those of `revisits` that stored another version of the page
+    unchanged: int = 0  # those of `revisits` that found nothing new
 
     @property
     def is_sound(self) -> bool:

@@ -14,7 +14,6 @@ from onehost.crawler_file import Place, Statement, parse
 _SCOPES = {"free-spanning": "free", "domain-scope": "domain", "host-scope": "host", "path-scope": "path"}
 _LOG_LEVELS = ("WARNING", "INFO", "DEBUG")  # quiet, verbose, debug
 _LOG_FILES = ("log", "screen")
-_HAS_PERIOD = "period" in keys_of(UrlServerSettings)
 _OWNERS = ("url_server", "ftp_server", "client")  # the sections of config.cfg that have a log_level
 
 
@@ -24,7 +23,6 @@ class CrawlerOptions:
 
     repository: Path | None = None  # where the page copies go
     logs_on_screen: bool = False
-    note: str = ""  # what has no effect, and why
 
 
 def take_over(options: argparse.Namespace) -> CrawlerOptions:
@@ -35,7 +33,7 @@ def take_over(options: argparse.Namespace) -> CrawlerOptions:
     options.dir = options.dir or Path()
     screen = "log-file" in statements and _word(statements["log-file"], _LOG_FILES) == "screen"
     repository = Path(statements["repository"].texts[0].text) if "repository" in statements else None
-    return CrawlerOptions(repository, screen, _note(statements.get("period")))
+    return CrawlerOptions(repository, screen)
 
 
 def _read(file: Path) -> Mapping[str, Statement]:
@@ -96,14 +94,7 @@ def _log_level(statement: Statement, options: argparse.Namespace) -> None:
 
 
 def _period(statement: Statement, options: argparse.Namespace) -> None:
-    if _HAS_PERIOD:
-        _set(options, "period", str(statement.number), statement.place)
-
-
-def _note(period: Statement | None) -> str:
-    if period is None or not period.number or _HAS_PERIOD:
-        return ""
-    return f"{period.place}: period = {period.number} has no effect: pages are not crawled again by themselves"
+    _set(options, "period", str(statement.number), statement.place)
 
 
 _TAKEN: Mapping[str, Callable[[Statement, argparse.Namespace], None]] = {

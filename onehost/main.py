@@ -13,6 +13,7 @@ from client.coordinator import Coordinator
 from common import VERSION
 from common.config import add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
+from common.page import iso_time
 from common.settings import Settings, UrlServerSettings, default_of
 from common.urls import typed
 from common.wire import Totals
@@ -44,8 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = _checked(options)
         if classic.repository is not None:
             prepare(classic.repository)
-        if classic.note:
-            print(f"crawl: {classic.note}", file=sys.stderr)
         code = Crawl(options, settings, interrupted, classic.logs_on_screen).run()
         if code == 0 and classic.repository is not None:
             return lay_out(options, classic.repository)
@@ -110,6 +109,7 @@ class Crawl:
         self._before = Totals()
         self._last = Totals()
         self._limit = ""  # that has ended the crawl
+        self._next_due = 0.0  # UTC; when the next page is to be visited again
 
     def run(self) -> int:
         try:
@@ -120,6 +120,7 @@ class Crawl:
             with contextlib.suppress(RemoteUnavailable):
                 self._last, _ = coordinator.totals()
                 self._limit = coordinator.ended_by()
+                self._next_due = coordinator.next_due()
         finally:
             self._client.stop()
             for part in (self._url, self._ftp):
@@ -144,7 +145,7 @@ class Crawl:
         ftp_port, server_port = str(free_port()), str(free_port())
         self._ftp.launch((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
         server = [*self._common("url_server"), *loopback, "--server-port", server_port]
-        server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port]
+        server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port, "--one-round"]
         if self._settings.url_server.retry_wait == default_of(UrlServerSettings, "retry_wait"):
             server += ["--retry-wait", _RETRY_WAIT]
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
@@ -213,6 +214,7 @@ class Crawl:
         lines = [
             self._end() if finished else "interrupted; run the same command again to go on",
             f"pages stored   {now.stored}" + self._in_this_run(),
+            *self._visited_again(),
             f"failed         {now.failed}" + (f"  (see {self._blacklist})" if now.failed else ""),
             f"excluded       {now.excluded}  (robots.txt, scope, limits)",
             f"still to do    {now.queued + now.leased}",
@@ -221,8 +223,21 @@ class Crawl:
         ]
         return "\n".join(lines) + "\n"
 
+    def _visited_again(self) -> list[str]:
+        """Of this run."""
+        now, before = self._last, self._before
+        if self._settings.url_server.period == 0:
+            return []
+        visits, changed = now.revisits - before.revisits, now.revisions - before.revisions
+        unchanged = now.unchanged - before.unchanged
+        others = f", {visits - changed - unchanged} gone or failed" if visits > changed + unchanged else ""
+        return [f"visited again  {visits}  ({changed} changed, {unchanged} unchanged{others})"]
+
     def _end(self) -> str:
-        return f"finished: {self._limit} is reached; with a higher limit it goes on" if self._limit else "finished"
+        end = f"finished: {self._limit} is reached; with a higher limit it goes on" if self._limit else "finished"
+        if self._next_due:
+            end += f"; the next page is due at {iso_time(self._next_due)}: then run the same command again"
+        return end
 
     def _in_this_run(self) -> str:
         return f"  ({self._last.stored - self._before.stored} in this run)" if self._before.stored else ""

@@ -8,24 +8,28 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from common.clock import Clock
-from common.settings import Settings
+from common.settings import Settings, UrlServerSettings
 from server.frontier.frontier import START_URLS_KEY, Frontier, Rules
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store, Table
+from server.frontier.visits import Period
 from server.policy.policy import Policy, policy_of
 
 STORE_FOLDER = "frontier"
 ADDRESS_NAME = "urlServer.address"  # beside it: where the server that has it open can be called
+_HOUR = 3_600.0  # seconds
 _log = logging.getLogger(__name__)
 _RULES_KEY, _POLICY_KEY = b"rules", b"policy"  # in the table META: what urlServer ran with last, as JSON
 
 
-def open_frontier(settings: Settings, clock: Clock, starts: Sequence[str] = ()) -> Frontier:
-    """The frontier in the work folder. StoreError if it is in use or damaged."""
+def open_frontier(
+    settings: Settings, clock: Clock, starts: Sequence[str] = (), one_round: bool = False
+) -> Frontier:
+    """The frontier in the work folder. StoreError if it is in use or damaged. `one_round`: see `Rules`."""
     store = open_store(settings)
     # A continued crawl keeps the start URLs that it had before: its scope must not shrink.
     all_starts = list(dict.fromkeys([*_known(store, START_URLS_KEY, []), *starts]))
-    policy, rules = policy_of(settings.url_server, all_starts), _rules(settings)
+    policy, rules = policy_of(settings.url_server, all_starts), replace(_rules(settings), one_round=one_round)
     notes = {START_URLS_KEY: all_starts, _RULES_KEY: asdict(rules)}
     store.write([(Table.META, key, json.dumps(value).encode()) for key, value in notes.items()])
     frontier = Frontier(store, policy, rules, clock)
@@ -67,7 +71,10 @@ def last_policy(settings: Settings) -> tuple[Policy, Rules] | None:
 
 def _last(store: Store, settings: Settings) -> tuple[Policy, Rules]:
     policy = Policy.restored(_known(store, _POLICY_KEY, {}), _known(store, START_URLS_KEY, []))
-    return policy, replace(_rules(settings), **_known(store, _RULES_KEY, {}))
+    known = _known(store, _RULES_KEY, {})
+    if "period" in known:
+        known["period"] = Period(**known["period"])
+    return policy, replace(_rules(settings), **known)
 
 
 def _known(store: Store, key: bytes, default: Any) -> Any:
@@ -91,4 +98,13 @@ def _rules(settings: Settings) -> Rules:
         drop_index_names=server.drop_index_names,
         allow_private=server.allow_private,
         durability=server.durability,
+        period=period_of(server),
     )
+
+
+def period_of(server: UrlServerSettings) -> Period:
+    """The settings in seconds."""
+    shortest, longest = server.period_min * _HOUR, server.period_max * _HOUR
+    if isinstance(server.period, str):
+        return Period(is_adaptive=True, shortest=shortest, longest=longest)
+    return Period(server.period * _HOUR, shortest=shortest, longest=longest)

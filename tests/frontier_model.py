@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from common.urls import digest
 from common.wire import HostFact, Outcome
 from server.frontier.frontier import Leased, Rules
 
@@ -48,6 +49,9 @@ class Url:
     depth: int = 0
     arrival: int = 0
     score: int = 0
+    again: bool = False  # its page is stored, and it is visited again
+    interval: float = 0.0
+    next_visit: float = 0.0  # while it is done
 
 
 @dataclass
@@ -92,6 +96,7 @@ class Model:
         self.paused = False
         self.sent = self.size = self.arrivals = 0
         self.stored: Counter[str] = Counter()  # by host
+        self.revisits: Counter[str] = Counter()  # by outcome
         self.slot_ready: dict[str, tuple[float, float]] = {}  # not before the first, certainly after the second
 
     def at(self, now: float) -> None:
@@ -139,24 +144,41 @@ class Model:
     def is_finished(self) -> bool:
         if self.of("leased"):
             return False
-        names = {self.urls[url].host for url in self.of("queued", "waiting")}
-        return bool(self.ended()) or all(self.hosts[name].blocked or self.is_full(name) for name in names)
+        if self.is_over():
+            return True
+        return not self.due() and not any(self.is_work(self.urls[url]) for url in self.of("queued", "waiting"))
+
+    def is_work(self, url: Url) -> bool:
+        """Whether a queued URL keeps the crawl from ending."""
+        return not self.hosts[url.host].blocked and (url.again or not (self.is_full(url.host) or self.has_all()))
 
     def ended_by(self) -> str:
         """What the frontier says of it: nothing, if nothing is left."""
         if not self.of("queued", "waiting", "leased"):
             return ""
-        if ended := self.ended():
-            return ended
-        held = {self.urls[url].host for url in self.of("queued", "waiting")}
+        held = {self.urls[url].host for url in self.of("queued", "waiting") if not self.urls[url].again}
+        if held and self.has_all():
+            return "max_pages"
+        if self.is_over():
+            return "max_bytes"
         return "max_pages_per_host" if self.is_finished() and any(map(self.is_full, held)) else ""
 
-    def ended(self) -> str:
-        """The limit of the whole crawl that is reached."""
-        rules = self.rules
-        if 0 < rules.max_pages <= self.stored.total():
-            return "max_pages"
-        return "max_bytes" if 0 < rules.max_bytes <= self.size else ""
+    def has_all(self) -> bool:
+        return 0 < self.rules.max_pages <= self.stored.total()
+
+    def is_over(self) -> bool:
+        return 0 < self.rules.max_bytes <= self.size
+
+    def due(self) -> list[str]:
+        """Done pages that are to be visited again now, the first one first."""
+        done = [url for url in self.of(DONE) if self.urls[url].again]
+        dates = {url: int(self.urls[url].next_visit * 1000) for url in done}
+        return sorted(
+            (url for url in done if dates[url] <= int(self.now * 1000)), key=lambda url: (dates[url], digest(url))
+        )
+
+    def next_due(self) -> float:
+        return min((self.urls[url].next_visit for url in self.of(DONE) if self.urls[url].again), default=0.0)
 
     def is_full(self, name: str) -> bool:
         return 0 < self.rules.max_pages_per_host <= self.stored[name]
@@ -164,12 +186,15 @@ class Model:
     def pages_left(self, name: str) -> float:
         """How many URLs of the host may be leased, for all that limits in pages say."""
         pages, of_host = self.rules.max_pages, self.rules.max_pages_per_host
-        left = pages - self.stored.total() - len(self.of("leased")) if pages else float("inf")
-        return min(left, of_host - self.stored[name] - len(self.of("leased", host=name)) if of_host else left)
+        new = [self.urls[url].host for url in self.of("leased") if not self.urls[url].again]
+        left = pages - self.stored.total() - len(new) if pages else float("inf")
+        return min(left, of_host - self.stored[name] - new.count(name) if of_host else left)
 
     def place(self, url: str) -> tuple[int, ...]:
-        """What is smaller is taken first, within a host."""
+        """What is smaller is taken first, within a host; pages that are visited again are apart."""
         known = self.urls[url]
+        if known.again:
+            return (known.arrival,)
         orders = {
             "bfs": (known.depth, known.arrival), "dfs": (-known.arrival,), "random": (),
             "priority": (-known.score, known.arrival),
@@ -186,6 +211,10 @@ class Model:
             "known": len(self.urls), "queued": states["queued"] + states["waiting"], "leased": states["leased"],
             "done": states[DONE], "failed": states[FAILED], "excluded": states[EXCLUDED],
             "stored": self.stored.total(), "sent": self.sent, "size": self.size, "hosts": len(self.hosts),
+            "again": sum(self.urls[url].again for url in self.of("queued", "waiting")),
+            "again_leased": sum(self.urls[url].again for url in self.of("leased")),
+            "revisits": self.revisits.total(), "revisions": self.revisits[Outcome.STORED],
+            "unchanged": self.revisits[Outcome.UNCHANGED],
         }  # fmt: skip
 
     # --- adding and leasing
@@ -210,6 +239,8 @@ class Model:
         return new
 
     def _find_again(self, known: Url, depth: int) -> None:
+        if known.again:
+            return
         if self.rules.traversal != "random":
             known.depth = min(known.depth, depth)
         if self.rules.traversal == "dfs":
@@ -227,19 +258,29 @@ class Model:
             if int(self.urls[url].due * 1000) <= int(self.now * 1000):
                 self.urls[url].state, self.urls[url].job = "queued", 0
                 self.arrive(self.urls[url])
+        self.bring_back()
+
+    def bring_back(self) -> None:
+        for url in self.due():
+            known = self.urls[url]
+            host = self.hosts[known.host]
+            if host.parks > len(PARKS) and not self.of("queued", "waiting", "leased", host=known.host):
+                host.parks = len(PARKS)
+            known.state, known.job, known.tries = "queued", 0, 0
+            self.arrive(known)
 
     def renew(self, job: int) -> None:
         self.jobs[job].deadline = self.now + self.rules.lease_seconds
 
     def leased(self, client: str, request: str, wanted: int, got: Leased) -> None:
         """Check what was handed out as a new job, and take it over."""
-        free = [] if self.ended() or any(it.client == client for it in self.jobs.values()) else self.must_be_free()
+        free = [] if self.is_over() or any(it.client == client for it in self.jobs.values()) else self.must_be_free()
         if not got.tasks:
             assert self.paused or wanted < 1 or not free, free
             assert got.finished == self.is_finished()
             return
         assert not self.paused
-        assert not self.ended()
+        assert not self.is_over()
         assert 0 < len(got.tasks) <= wanted
         assert got.job == self.last_job + 1
         numbers = Counter(self.urls[task.url].host for task in got.tasks)
@@ -266,10 +307,12 @@ class Model:
 
     def _check_order(self, taken: list[str]) -> None:
         """They come in their order, and nothing that is left would have come before one of them."""
-        places = [self.place(url) for url in taken]
-        assert places == sorted(places)
         left = set(self.of("queued", host=self.urls[taken[0]].host)) - set(taken)
-        assert all(self.place(url) >= places[-1] for url in left), "not the first of the host"
+        for again in (False, True):
+            places = [self.place(url) for url in taken if self.urls[url].again == again]
+            assert places == sorted(places)
+            rest = [self.place(url) for url in left if self.urls[url].again == again]
+            assert not places or all(place >= places[-1] for place in rest), "not the first of the host"
 
     def _check_share(self, client: str, name: str, connections: int, number: int, held: Holders) -> None:
         host, slot, delay = self.hosts[name], self.slot(name), self.delay(name)
@@ -297,9 +340,13 @@ class Model:
             name
             for name, host in self.hosts.items()
             if self.of("queued", host=name) and not host.blocked and host.parks <= len(PARKS)
-            and self.pages_left(name) > 0 and self.slot(name) not in taken
+            and self._has_something(name) and self.slot(name) not in taken
             and max(host.ready_at, host.late_at, self.slot_ready.get(self.slot(name), (0.0, 0.0))[1]) <= self.now
         ]  # fmt: skip
+
+    def _has_something(self, name: str) -> bool:
+        queued = [self.urls[url] for url in self.of("queued", host=name)]
+        return any(url.again for url in queued) or (bool(queued) and self.pages_left(name) > 0)
 
     # --- reports
 
@@ -318,7 +365,7 @@ class Model:
                 continue
             if late and outcome is Outcome.SKIPPED:
                 continue
-            if late and outcome is Outcome.STORED and self.pages_left(known.host) <= 0:
+            if late and outcome is Outcome.STORED and not known.again and self.pages_left(known.host) <= 0:
                 refused += 1
                 continue
             touched.add(url)
@@ -338,7 +385,7 @@ class Model:
         """What is done makes no trouble and comes first; then, URL by URL, the rest."""
         first: dict[str, Outcome] = {}
         others: dict[str, list[tuple[str, Outcome]]] = {}
-        held = self.of("leased", job=job)
+        held = [url for url in self.of("leased", job=job) if not self.urls[url].again]
         for url, outcome in outcomes:
             if url in held and url not in first and url not in others and ENDS[outcome][0] == DONE:
                 first[url] = outcome
@@ -354,9 +401,24 @@ class Model:
         elif url.tries < len(waits):
             url.state, url.due = "waiting", self.now + waits[url.tries] * self.rules.retry_wait_seconds
             url.tries += 1
+        elif url.again:
+            self._visited(url, outcome)
         else:
             url.state = end
             self.stored[url.host] += outcome is Outcome.STORED
+            if outcome is Outcome.STORED and self.rules.period.is_set:
+                period = self.rules.period
+                url.again = True
+                url.interval = (period.shortest * period.longest) ** 0.5 if period.is_adaptive else period.fixed
+                url.next_visit = self.now + url.interval
+
+    def _visited(self, url: Url, outcome: Outcome) -> None:
+        period = self.rules.period
+        factors = {Outcome.STORED: 0.5, Outcome.UNCHANGED: 2.0, Outcome.NOT_FOUND: 1e9, Outcome.REDIRECTED: 1e9}
+        if period.is_adaptive:
+            url.interval = min(max(url.interval * factors.get(outcome, 1.0), period.shortest), period.longest)
+        url.state, url.next_visit = DONE, self.now + url.interval
+        self.revisits[outcome] += 1
 
     def _read_signs(self, host: Host, seen: Counter[str]) -> None:
         if seen["busy"]:
@@ -413,6 +475,7 @@ class Model:
     def tick(self) -> list[str]:
         """What is given up."""
         self.expire()
+        self.bring_back()
         buried = [
             url
             for name, host in self.hosts.items()
@@ -421,7 +484,9 @@ class Model:
         ]
         for url in buried:
             self.urls[url].state, self.urls[url].job = FAILED, 0
-        return buried
+            if self.urls[url].again:
+                self._visited(self.urls[url], Outcome.REFUSED)
+        return [url for url in buried if not self.urls[url].again]
 
     def retry(self, urls: Iterable[str]) -> int:
         again = [url for url in dict.fromkeys(urls) if url in self.of(FAILED)]

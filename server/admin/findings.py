@@ -57,6 +57,6 @@ BUNDLE_BROKEN = "bundle broken"  # the file is not what its manifest says
 MANIFEST_GONE = "manifest gone"  # there is none beside the bundle, or it cannot be read
 
 # The kinds of notes.
-STORED_AGAIN = "stored again"  # in several jobs: a client lost its lease after it had uploaded
+STORED_AGAIN = "stored again"  # the same in several jobs: a client lost its lease after it had uploaded
 LATER_OUTCOME = "later outcome"  # stored, and something else at a later try
 IN_FLIGHT = "in flight"  # of a crawl that goes on: uploaded, and not yet reported or catalogued

@@ -3,6 +3,7 @@ without holding either in memory."""
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 from common.bundle import parse_bundle_name
@@ -42,7 +43,7 @@ class Merge:
             self._take_unknown(*self._next)
         if self._next is not None and self._next[0][:KEY_LENGTH] == key:
             self._take_known(*self._next, state)
-        elif state.state is State.DONE and state.outcome is Outcome.STORED and key not in self._arriving:
+        elif state.has_page and key not in self._arriving:
             self._found.differences.add(kinds.PAGE_MISSING, f"{key.hex()}… is done, and has no page")
             self._on_missing(key)
 
@@ -70,12 +71,14 @@ class Merge:
         self._advance(copies)
 
     def _take_known(self, digest: bytes, copies: int, state: UrlState) -> None:
-        if state.state in _OPEN or state.is_outside:
+        if state.was_stored:
+            pass  # by an earlier visit; what has become of the last one does not matter
+        elif state.state in _OPEN or state.is_outside:
             self._take_open(digest, state)
         elif state.state is not State.DONE or state.outcome not in _HAVE_PAGE:
             reason = state.rule or state.outcome.value
             self._found.notes.add(kinds.LATER_OUTCOME, f"{self._latest(digest).url} is stored, and was {reason} later")
-        self._check_copies(digest, copies)
+        self._check_copies(digest, copies, state.was_stored)
         self._advance(copies)
 
     def _take_open(self, digest: bytes, state: UrlState) -> None:
@@ -86,15 +89,18 @@ class Merge:
         else:
             self._found.notes.add(kinds.IN_FLIGHT, what)
 
-    def _check_copies(self, digest: bytes, copies: int) -> None:
+    def _check_copies(self, digest: bytes, copies: int, is_revisited: bool = False) -> None:
         if copies == 1:
             return
         pages = self._catalogue.pages_of(digest)
         job, most = Counter(_job_of(page) for page in pages).most_common(1)[0]
         if most > 1:
             self._found.differences.add(kinds.STORED_TWICE, f"{pages[0].url}: {most} times under job {job}")
-        else:
-            self._found.notes.add(kinds.STORED_AGAIN, f"{pages[0].url}: in {len(pages)} jobs")
+            return
+        same = sum(page.sha1 == before.sha1 for before, page in pairwise(pages)) if is_revisited else copies - 1
+        if same:
+            self._found.notes.add(kinds.STORED_AGAIN, f"{pages[0].url}: in {same + 1} jobs")
+        self._found.counts["revisions"] += copies - 1 - same
 
     def _latest(self, digest: bytes) -> StoredPage:
         page = self._catalogue.latest(digest)

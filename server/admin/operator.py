@@ -78,6 +78,7 @@ class Operator:
             "finished": seen.is_finished,
             "ended_by": seen.ended_by,
             "running_seconds": round(seen.running_seconds, 3),
+            "next_due": _time(seen.next_due),
             "clients": len({job.client for job in seen.jobs}),
             "jobs": _some([{**asdict(job), "deadline": _time(job.deadline)} for job in seen.jobs]),
             "blocked": _some([_host(host) for host in seen.blocked]),
@@ -98,7 +99,8 @@ class Operator:
             "url": known.url, "identity": known.identity, "digest": known.digest, "state": known.state,
             "reason": known.reason, "requested": known.requested, "depth": known.depth, "score": known.score,
             "tries": known.tries,
-            "due": _time(known.due), "ended": _time(known.ended), "lease": None, "host": _host(known.host),
+            "due": _time(known.due), "ended": _time(known.ended), "interval_seconds": known.interval_seconds,
+            "absent_since": _time(known.absent_since), "lease": None, "host": _host(known.host),
             **self._stored(bytes.fromhex(known.digest)),
         }  # fmt: skip
         if known.job:

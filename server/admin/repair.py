@@ -161,7 +161,7 @@ class _Repair:
 
 
 def _is_open(state: UrlState) -> bool:
-    return state.state in _OPEN or state.is_outside
+    return (state.state in _OPEN and not state.was_stored) or state.is_outside
 
 
 def _is_sound(stored_digest: bytes, url: str) -> bool:

@@ -37,6 +37,10 @@ def _status(answer: Mapping[str, Any]) -> Iterator[Line]:
     for name in ("known", "queued", "leased", "done", "failed", "excluded"):
         yield name, totals[name]
     yield "stored", f"{totals['stored']} pages, {size(totals['size'])}"
+    if totals["revisits"] or answer["next_due"]:
+        yield "visited again", f"{totals['revisits']}: {totals['revisions']} changed, {totals['unchanged']} unchanged"
+    if answer["next_due"]:
+        yield "next visit", answer["next_due"]
     yield "hosts", totals["hosts"]
     yield "clients", f"{answer['clients']} with {jobs['number']} jobs"
     for job in jobs["first"]:
@@ -87,6 +91,10 @@ def _explain(answer: Mapping[str, Any]) -> Iterator[Line]:
     for name in ("reason", "requested", "score", "tries", "due", "ended"):
         if answer[name] or (name == "score" and answer[name] is not None):
             yield name, answer[name]
+    if answer["interval_seconds"]:
+        yield "visited every", f"{answer['interval_seconds'] / 3600:g} hours"
+    if answer["absent_since"]:
+        yield "moved since" if answer["reason"] == "redirected" else "gone since", answer["absent_since"]
     if lease := answer["lease"]:
         yield "leased to", f"{lease['client']}, job {lease['job']}, until {lease['deadline']}"
     yield "host", _host(answer["host"])

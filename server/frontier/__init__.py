@@ -7,6 +7,7 @@ The life of a URL here:
     report   leased -> done, excluded or failed; or queued again, to be tried later (retries.py says when)
     release  the unfinished URLs of a job go back to where they stood in their queues
     expire   the same for jobs whose client has been silent for too long
+    tick     with a period: done -> queued again when the next visit of the page is due; whatever that brings, then done
 
     frontier.py  the façade with these verbs and those of an operator; thread-safe
     intake.py    add            leasing.py  lease, renew            settling.py  report, release, expire
@@ -19,6 +20,8 @@ The life of a URL here:
     order.py     where a URL stands in the queue of its host        limits.py    what may still be leased
     scores.py    scores that an operator gives to URLs              recount.py   counters from the records they count
     reordering.py  what is queued gets the order of another traversal
+    visits.py    pages that are visited again, and when             rounds.py    brings them back when they are due
+    redating.py  when they are due by another period
 
 Memory holds the active hosts and the leased URLs, never all URLs. Every verb is one atomic write, on disk before it
 returns (unless durability = normal).

@@ -5,16 +5,19 @@ Reads a store and nothing else, in one pass over each table, with memory for the
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from common.wire import Outcome, Totals
+from common.wire import Totals
 from server.frontier.change import TOTALS_KEY, unpack_totals
 from server.frontier.hosts import Host
 from server.frontier.records import (
+    Entry,
     Place,
     State,
     UrlState,
+    Visit,
+    due_key,
     unpack_entry,
     unpack_place,
     unpack_tasks,
@@ -59,13 +62,17 @@ class _Audit:
         self._open: Counter[tuple[State, int]] = Counter()  # state, host; as the entries say
         self._ended: Counter[tuple[State, int]] = Counter()  # state, host; as the URLs say
         self._stored: Counter[int] = Counter()  # by host
+        self._again: Counter[tuple[State, int]] = Counter()  # state, host; URLs that are visited again, as they say
 
     def run(self) -> Findings:
         self._check_jobs()
         for rows in _batches(self._store.scan(Table.URLS)):
             self._check_urls([(key, UrlState.unpacked(value)) for key, value in rows])
-        self._check_open(Table.QUEUE, State.QUEUED)
-        self._check_open(Table.WAITING, State.WAITING)
+        again = self._number_again(State.QUEUED)
+        self._check_open(Table.QUEUE, State.QUEUED, self._found.states[State.QUEUED] - again)
+        self._check_open(Table.AGAIN, State.QUEUED, again)
+        self._check_open(Table.WAITING, State.WAITING, self._found.states[State.WAITING])
+        self._check_visits()
         failed = sum(1 for _ in self._store.scan(Table.FAILED))
         self._found.expect(failed == self._found.states[State.FAILED], f"{failed} records of failed URLs")
         self._check_hosts()
@@ -88,20 +95,19 @@ class _Audit:
         for key, state in rows:
             if state.state is State.QUEUED and key in self._leased:
                 self._found.expect(self._leased.pop(key) == state.place, f"{key.hex()} is leased from another place")
-                self._found.states[State.LEASED] += 1
-                self._on_state(key, UrlState(State.LEASED, state.place))
-            else:
-                self._found.states[state.state] += 1
-                self._on_state(key, state)
-                if state.state in _ENDED:
-                    self._ended[state.state, state.place.host] += 1
-                    if state.state is State.DONE and state.outcome is Outcome.STORED:
-                        self._stored[state.place.host] += 1
+                state = replace(state, state=State.LEASED)
+            self._found.states[state.state] += 1
+            self._on_state(key, state)
+            self._stored[state.place.host] += state.has_page
+            if state.was_stored:
+                self._again[state.state, state.place.host] += 1
+            if state.state in _ENDED:
+                self._ended[state.state, state.place.host] += 1
         failed = [key for key, state in rows if state.state is State.FAILED]
         for key, value in zip(failed, self._store.get_many(Table.FAILED, failed), strict=True):
             self._found.expect(value is not None, f"{key.hex()} failed for no reason")
 
-    def _check_open(self, table: Table, state: State) -> None:
+    def _check_open(self, table: Table, state: State, expected: int) -> None:
         """Each entry must be the one that its URL points to; so the numbers of both tell whether one is missing."""
         number = 0
         for rows in _batches(self._store.scan(table)):
@@ -111,10 +117,29 @@ class _Audit:
                 number += 1
                 place = unpack_place(where[-12:])
                 self._open[state, place.host] += 1
-                points = value is not None and _where(UrlState.unpacked(value)) == where
+                points = value is not None and _points(UrlState.unpacked(value), table, where, entry)
                 self._found.expect(points, f"{entry.url} stands in {table.name.lower()} and should not")
-        expected, name = self._found.states[state], state.name.lower()
-        self._found.expect(number == expected, f"{expected} URLs are {name}, {number} entries stand there")
+        name = table.name.lower()
+        self._found.expect(number == expected, f"{expected} URLs should stand in {name}, {number} do")
+
+    def _check_visits(self) -> None:
+        """What is visited again has a record, and a due time while it is done; so the numbers tell what is missing."""
+        again = due = 0
+        for rows in _batches(self._store.scan(Table.VISITS)):
+            known = self._store.get_many(Table.URLS, [key for key, _ in rows])
+            visits = [(key, Visit.unpacked(value)) for key, value in rows]
+            dates = self._store.get_many(Table.DUE, [due_key(visit.due, key) for key, visit in visits])
+            for (_, visit), value, date in zip(visits, known, dates, strict=True):
+                state = UrlState.unpacked(value) if value is not None else None
+                self._found.expect(state is not None and state.has_page, f"{visit.url} is visited again and not stored")
+                is_done = state is not None and state.state is State.DONE
+                self._found.expect(is_done == (date is not None), f"{visit.url} is due and should not, or the reverse")
+                again += state is not None and state.was_stored
+                due += date is not None
+        expected = self._again.total()
+        self._found.expect(again == expected, f"{expected} URLs are visited again, {again} have a record")
+        rows_due = sum(1 for _ in self._store.scan(Table.DUE))
+        self._found.expect(rows_due == due, f"{rows_due} visits are due, {due} of them have a record")
 
     def _check_hosts(self) -> None:
         self._found.expect(not self._leased, f"{len(self._leased)} URLs are leased and not known")
@@ -123,7 +148,7 @@ class _Audit:
         names = {value: key for key, value in self._store.scan(Table.NAMES)}
         for key, value in self._store.scan(Table.HOSTS):
             host = Host.unpacked(key, value)
-            for name in ("known", "queued", "leased", "done", "failed", "excluded"):
+            for name in ("known", "queued", "leased", "done", "failed", "excluded", "again", "again_leased"):
                 sums[name] += getattr(host, name)
             sums["hosts"] += 1
             self._found.expect(names.pop(key, b"").decode() == host.name, f"{host.name} cannot be found by its name")
@@ -147,6 +172,9 @@ class _Audit:
             expect(told == real, f"{host.name}: {told} {name}, {real} found")
         stored = self._stored[host.id]
         expect(host.stored == stored, f"{host.name}: {host.stored} stored, {stored} found")
+        told_again = (host.again - host.again_waiting, host.again_waiting, host.again_leased)
+        real_again = tuple(self._again[state, host.id] for state in (State.QUEUED, State.WAITING, State.LEASED))
+        expect(told_again == real_again, f"{host.name}: to be visited again {told_again}, {real_again} found")
         expect(is_listed == host.is_active, f"{host.name}: wrongly listed as active or not")
         start = Place(host.id, 0).packed()
         for where, _ in islice(self._store.scan(Table.QUEUE, start, Place(host.id, host.head).packed()), 1):
@@ -163,6 +191,8 @@ class _Audit:
             "done": states[State.DONE],
             "failed": states[State.FAILED],
             "excluded": states[State.EXCLUDED],
+            "again": self._number_again(State.QUEUED) + self._number_again(State.WAITING),
+            "again_leased": self._number_again(State.LEASED),
         }
         for name, number in real.items():
             told, of_hosts = getattr(totals, name), self._totals_of_hosts[name]
@@ -172,6 +202,16 @@ class _Audit:
         self._found.expect(totals.hosts == hosts, f"totals say {totals.hosts} hosts, there are {hosts}")
         stored = self._stored.total()
         self._found.expect(totals.stored == stored, f"totals say {totals.stored} stored, there are {stored}")
+
+    def _number_again(self, state: State) -> int:
+        return sum(number for (kind, _), number in self._again.items() if kind is state)
+
+
+def _points(state: UrlState, table: Table, where: bytes, entry: Entry) -> bool:
+    """Whether a URL points to the entry that stands there."""
+    if table is not Table.WAITING and state.was_stored != (table is Table.AGAIN):
+        return False
+    return _where(state) == where and state.was_stored == entry.is_again
 
 
 def _where(state: UrlState) -> bytes:

@@ -68,23 +68,45 @@ class Change:
         self.writes.append((Table.QUEUE, place.packed(), entry.packed()))
         self.writes.append((Table.URLS, entry.key, UrlState(State.QUEUED, place, state.lost_by).packed()))
 
+    def enqueue_again(self, host: Host, number: int, entry: Entry, lost_by: int = 0) -> None:
+        """Queue an entry whose page is stored, apart from the others. The caller counts it."""
+        place = Place(host.id, number)
+        host.again_head = min(host.again_head, number)
+        self.writes.append((Table.AGAIN, place.packed(), entry.packed()))
+        state = UrlState(State.QUEUED, place, lost_by, was_stored=True)
+        self.writes.append((Table.URLS, entry.key, state.packed()))
+
     def put_back(self, host: Host, number: int, entry: Entry, lost_by: int) -> None:
         """Queue an entry where it stood before it was leased."""
-        place = Place(host.id, number)
-        self.writes.append((Table.QUEUE, place.packed(), entry.packed()))
-        self.writes.append((Table.URLS, entry.key, UrlState(State.QUEUED, place, lost_by).packed()))
-        host.head = min(host.head, number)
+        if entry.is_again:
+            self.enqueue_again(host, number, entry, lost_by)
+            self.count_again(host, queued=1, leased=-1)
+        else:
+            place = Place(host.id, number)
+            self.writes.append((Table.QUEUE, place.packed(), entry.packed()))
+            self.writes.append((Table.URLS, entry.key, UrlState(State.QUEUED, place, lost_by).packed()))
+            host.head = min(host.head, number)
         host.leased -= 1
         host.queued += 1
         self.counts["leased"] -= 1
         self.counts["queued"] += 1
 
+    def count_again(self, host: Host, queued: int = 0, leased: int = 0) -> None:
+        """So many more of those that are queued or leased have a page. The caller counts them among all."""
+        host.again += queued
+        host.again_leased += leased
+        self.counts["again"] += queued
+        self.counts["again_leased"] += leased
+
     def wait(self, host: Host, number: int, entry: Entry, due: float) -> None:
         """Set an entry aside until `due`. The caller counts it as queued."""
         host.waiting += 1
+        if entry.is_again:
+            self.count_again(host, queued=1)
+            host.again_waiting += 1
         place, milliseconds = Place(host.id, number), int(due * 1000)
         self.writes.append((Table.WAITING, waiting_key(milliseconds, place), entry.packed()))
-        state = UrlState(State.WAITING, place, due=milliseconds)
+        state = UrlState(State.WAITING, place, due=milliseconds, was_stored=entry.is_again)
         self.writes.append((Table.URLS, entry.key, state.packed()))
 
     def exclude(self, host: Host, key: bytes, rule: str) -> None:
@@ -102,6 +124,16 @@ class Change:
             host.stored += 1
             self.counts["stored"] += 1
         self.writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, int(time), host.id)))
+
+    def finish_again(self, host: Host, key: bytes, outcome: Outcome, time: float) -> None:
+        """Another visit of a page has ended, whatever it has brought: the page stays. The caller takes it out of the
+        state that it had."""
+        host.done += 1
+        self.counts.update(
+            done=1, revisits=1, revisions=outcome is Outcome.STORED, unchanged=outcome is Outcome.UNCHANGED
+        )
+        state = UrlState(State.DONE, Place(host.id, 0), outcome=outcome, time=int(time), was_stored=True)
+        self.writes.append((Table.URLS, key, state.packed()))
 
     def fail(self, host: Host, key: bytes, record: FailedRecord) -> None:
         """The caller takes it out of the state that it had."""

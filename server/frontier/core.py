@@ -1,7 +1,7 @@
 """What the verbs of the frontier share: the store, what is in memory, and the rules. Everything under one lock."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from common.clock import Clock
 from common.urls import digest, identity
@@ -14,6 +14,7 @@ from server.frontier.records import KEY_LENGTH
 from server.frontier.retries import PROBE_URLS
 from server.frontier.store import Store
 from server.frontier.turns import Turns
+from server.frontier.visits import Period, Visits
 from server.policy.policy import Policy
 
 _MANY = 1_000_000
@@ -41,6 +42,8 @@ class Rules:
     drop_index_names: bool = True
     allow_private: bool = False
     durability: str = "full"
+    period: Period = field(default_factory=Period)
+    one_round: bool = False  # only what was due at the start is visited again, so that there is an end
 
 
 class Core:
@@ -59,6 +62,7 @@ class Core:
         self.limits = Limits(
             self.books, self.running, rules.max_pages, rules.max_pages_per_host, rules.max_bytes, rules.max_time_seconds
         )
+        self.visits = Visits(store, rules.period)
         self.leases = Leases()
         self.turns = Turns(rules.connections_per_host)
         self.is_paused = False
@@ -129,7 +133,9 @@ class Core:
             limit = min(limit, self.rules.connections_per_host)
         # Can be below zero: the host has asked for a longer delay than it had when its URLs were leased.
         room = limit - host.leased
-        return self.limits.urls_left_of(host, room) if self.limits.is_per_host else room
+        if not self.limits.is_per_host:
+            return room
+        return min(room, max(0, self.limits.urls_left_of(host, room)) + host.ready_again)
 
     def free(self, host: Host, client: str, job: int, urls: int) -> None:
         """A client has finished with so many URLs of a host; after the last one others may have it, after the delay."""
@@ -140,25 +146,37 @@ class Core:
         totals = self.books.totals
         if totals.leased:
             return False
-        return bool(self.limits.reached()) or totals.queued <= self._kept_back()
+        if self.limits.over():
+            return True
+        return totals.queued <= self._kept_back() and self.visits.next_due() > self.due_until()
+
+    def due_until(self) -> float:
+        """Pages that are due then can be visited again."""
+        return self.opened_at if self.rules.one_round else self.clock.now()
 
     def ended_by(self) -> str:
         """The limit that has ended the crawl or is about to; empty if there is none, or if nothing is left anyway."""
         totals = self.books.totals
         if not totals.queued and not totals.leased:
             return ""
-        if reached := self.limits.reached():
-            return reached
-        if not self.limits.is_per_host or not self.is_finished():
+        has_new = totals.queued > totals.again
+        if has_new and self.limits.has_all_pages():
+            return "max_pages"
+        if over := self.limits.over():
+            return over
+        if not has_new or not self.limits.is_per_host or not self.is_finished():
             return ""
-        is_holding = any(host.queued and self.limits.is_full(host) for host in self.hosts)
+        is_holding = any(host.queued > host.again and self.limits.is_full(host) for host in self.hosts)
         return "max_pages_per_host" if is_holding else ""
 
     def _kept_back(self) -> int:
-        """How many queued URLs belong to hosts that are blocked, or have as many pages as they may have."""
-        if not self.has_blocked and not self.limits.is_per_host:
+        """How many queued URLs belong to hosts that are blocked, or would be one page too many."""
+        has_all = self.limits.has_all_pages()
+        if not self.has_blocked and not self.limits.is_per_host and not has_all:
             return 0
-        return sum(host.queued for host in self.hosts if host.is_blocked or self.limits.is_full(host))
+        blocked = sum(host.queued for host in self.hosts if host.is_blocked)
+        full = (host for host in self.hosts if not host.is_blocked and (has_all or self.limits.is_full(host)))
+        return blocked + sum(host.queued - host.again for host in full)
 
     def lease_of(self, client: str, job: int) -> Lease:
         lease = self.leases.get(job)

@@ -1,5 +1,6 @@
 """What the frontier says about itself to a person: everything about one URL, and how all of it stands. Reads only."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +9,7 @@ from common.wire import Totals
 from server.frontier.core import Core
 from server.frontier.hosts import Host
 from server.frontier.order import score_of
-from server.frontier.records import KEY_LENGTH, Entry, FailedRecord, State, UrlState, unpack_entry, waiting_key
+from server.frontier.records import KEY_LENGTH, FailedRecord, State, UrlState, unpack_entry, waiting_key
 from server.frontier.retries import PARK_WAITS
 from server.frontier.store import Table
 
@@ -51,6 +52,8 @@ class Explanation:
     tries: int = 0
     due: float = 0.0  # UTC; when it can be asked for, as far as that is known
     ended: float = 0.0  # UTC; when it was done or given up
+    absent_since: float = 0.0  # UTC; its page is stored, but was gone or moved at the last visits
+    interval_seconds: float = 0.0  # between two visits of the page
     client: str = ""  # who has it
     job: int = 0
     deadline: float = 0.0  # UTC; of the job
@@ -75,6 +78,7 @@ class Overview:
     is_finished: bool
     ended_by: str  # the limit that has ended the crawl, or is about to
     running_seconds: float  # in all runs together
+    next_due: float  # UTC; when the next page is to be visited again; 0 if none is
     jobs: Sequence[JobState]
     blocked: Sequence[HostState]
     delayed: Sequence[HostState]  # with a delay that an operator has set
@@ -98,6 +102,11 @@ def explained(core: Core, address: str) -> Explanation:
         return replace(known, reason=state.rule)
     if state.state is State.FAILED:
         return _explained_failed(known, FailedRecord.unpacked(core.store.get(Table.FAILED, key) or b""))
+    for visit in core.visits.of([key]).values():
+        known = replace(
+            known, due=visit.due / 1000, absent_since=float(visit.absent_since), interval_seconds=visit.interval,
+            requested=visit.url, depth=visit.depth,
+        )  # fmt: skip
     if state.state is State.DONE:
         return replace(known, reason=state.outcome.value, ended=float(state.time))
     return _explained_open(core, known, state)
@@ -111,12 +120,12 @@ def _explained_failed(known: Explanation, failed: FailedRecord) -> Explanation:
 
 
 def _explained_open(core: Core, known: Explanation, state: UrlState) -> Explanation:
-    if core.order.is_by_score:
+    if core.order.is_by_score and not state.was_stored:
         known = replace(known, score=score_of(state.place.number, 0))
     if state.state is State.WAITING:
         packed = core.store.get(Table.WAITING, waiting_key(state.due, state.place))
         return _with_entry(replace(known, due=state.due / 1000), packed)
-    packed = core.store.get(Table.QUEUE, state.place.packed())
+    packed = core.store.get(Table.AGAIN if state.was_stored else Table.QUEUE, state.place.packed())
     if packed is not None:
         return _with_entry(replace(known, due=known.host.not_before), packed)
     for lease in core.leases:
@@ -130,7 +139,7 @@ def _explained_open(core: Core, known: Explanation, state: UrlState) -> Explanat
 def _with_entry(known: Explanation, packed: bytes | None) -> Explanation:
     if packed is None:
         return known
-    entry: Entry = unpack_entry(packed)
+    entry = unpack_entry(packed)
     return replace(known, requested=entry.url, depth=entry.depth, tries=entry.tries)
 
 
@@ -145,6 +154,7 @@ def overview(core: Core) -> Overview:
         is_finished=core.is_finished(),
         ended_by=core.ended_by(),
         running_seconds=core.running.seconds(),
+        next_due=due if (due := core.visits.next_due()) < math.inf else 0.0,
         jobs=[JobState(lease.job, lease.client, len(lease.tasks), lease.record.deadline) for lease in core.leases],
         blocked=[host for host in set_hosts if host.is_blocked],
         delayed=[host for host in set_hosts if host.own_delay_seconds is not None],

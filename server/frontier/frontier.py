@@ -5,6 +5,7 @@ RocksDB is not known here: any Store will do.
 
 import json
 import logging
+import math
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from pathlib import Path
 from common.clock import Clock
 from common.urls import resolve
 from common.wire import FoundUrl, Outcome, Report, Totals, UrlResult
-from server.frontier import intake, mending, narrowing, scores
+from server.frontier import intake, mending, narrowing, rounds, scores
 from server.frontier.change import Change
 from server.frontier.core import Core, FrontierError, Rules
 from server.frontier.explaining import Explanation, Overview, explained, overview
@@ -23,6 +24,7 @@ from server.frontier.leases import Lease
 from server.frontier.leasing import Leased, Leasing
 from server.frontier.order import Order
 from server.frontier.records import FailedRecord, State, UrlState, key_of_entry
+from server.frontier.redating import redate
 from server.frontier.reordering import TRAVERSAL_KEY, reorder
 from server.frontier.settling import Settling
 from server.frontier.store import Store, Table
@@ -31,7 +33,7 @@ from server.policy.policy import Policy
 __all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 
 _log = logging.getLogger(__name__)
-_FORMAT_KEY, _FORMAT = b"format", b"4"
+_FORMAT_KEY, _FORMAT = b"format", b"5"
 _PAUSED_KEY = b"paused"
 START_URLS_KEY = b"start urls"  # in the table META: all that the crawl ever had, as JSON
 
@@ -56,6 +58,7 @@ class Frontier:
         if form is None:
             store.write([(Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())])
         reorder(store, Order(rules.traversal))
+        redate(store, rules.period)
         self._store = store
         self._lock = threading.Lock()  # guards everything below and the order of writes
         self._core = Core(store, policy, rules, clock)
@@ -91,6 +94,7 @@ class Frontier:
         with self._lock:
             self._expire()
             self._settling.wake()
+            rounds.bring_back(self._core)
             leased = self._leasing.lease(client, request, wanted)
         self._make_durable()
         return leased
@@ -144,10 +148,12 @@ class Frontier:
         return returned
 
     def tick(self) -> Sequence[FailedRecord]:
-        """What time brings, to be called every second or so: expired leases, dead hosts. Returns what was given up."""
+        """What time brings, to be called every second or so: expired leases, pages to be visited again, dead hosts.
+        Returns what was given up."""
         with self._lock:
             if returned := self._expire():
                 _log.warning("a client fell silent: %d URLs are queued again", returned)
+            rounds.bring_back(self._core)
             failed = self._settling.bury()
             self._core.turns.forget_slots(self._core.clock.now())
             self._note_time()
@@ -165,6 +171,12 @@ class Frontier:
         """Nothing is leased, and nothing may be."""
         with self._lock:
             return self._core.is_finished()
+
+    def next_due(self) -> float:
+        """When the next page is to be visited again, UTC; 0 if none is."""
+        with self._lock:
+            due = self._core.visits.next_due()
+            return 0.0 if due == math.inf else due
 
     def ended_by(self) -> str:
         """The limit that has ended the crawl, or is about to end it with the jobs that are out; empty if none."""

@@ -15,7 +15,9 @@ from server.frontier.records import (
     Place,
     Task,
     depth_and_hops,
+    is_again,
     job_key,
+    key_of_entry,
     pack_tasks,
     unpack_entry,
     unpack_tasks,
@@ -77,7 +79,7 @@ class Leasing:
             self.extend(change, known)  # the answer promises the whole time again
             core.commit(change)
             return self._handed_out(known, is_new=False)
-        lease = None if core.is_paused else self._new(client, request, core.limits.urls_left(wanted), now)
+        lease = None if core.is_paused or core.limits.over() else self._new(client, request, wanted, now)
         core.turns.served(client, now, lease is not None)
         if lease is not None:
             self._misses.pop(client, None)
@@ -91,18 +93,20 @@ class Leasing:
         lease.record = replace(lease.record, deadline=core.clock.now() + core.rules.lease_seconds)
         change.put(Table.JOBS, job_key(lease.job), lease.record.packed())
 
-    def _new(self, client: str, request: str, budget: int, now: float) -> Lease | None:
+    def _new(self, client: str, request: str, wanted: int, now: float) -> Lease | None:
         core = self._core
+        new_budget = max(0, core.limits.urls_left(wanted))
+        budget = min(wanted, new_budget + core.books.totals.again)
         share = core.turns.fair_share(client, now)
-        change, picked, tasks = Change(), list[int](), dict[str, Task]()
+        change, picked, tasks, served = Change(), list[int](), dict[str, Task](), 0
         try:
             while (left := budget - len(tasks)) > 0:  # hosts with few URLs do not fill a job at once
-                numbers = core.turns.pick(client, now, min(-(-left // _FEW_URLS), share - len(picked)), bool(picked))
+                numbers = core.turns.pick(client, now, min(-(-left // _FEW_URLS), share - served), served > 0)
                 if not numbers:
                     break
                 picked += numbers
                 hosts = [core.hosts.by_id(number) for number in numbers]
-                self._take(change, hosts, left, tasks, client)
+                served += self._take(change, hosts, left, new_budget, tasks, client)
             if not tasks:
                 return None
             record = JobRecord(self._next_job, client, request, now + core.rules.lease_seconds)
@@ -118,26 +122,52 @@ class Leasing:
         core.leases.add(lease)
         return lease
 
-    def _take(self, change: Change, hosts: Sequence[Host], budget: int, tasks: dict[str, Task], client: str) -> None:
-        core, writes, now = self._core, change.writes, self._core.clock.now()
+    def _take(
+        self, change: Change, hosts: Sequence[Host], budget: int, new_budget: int, tasks: dict[str, Task], client: str
+    ) -> int:
+        """Returns how many of the hosts had something. `new_budget`: so many of all tasks of the job may be pages that
+        are not stored yet."""
+        core, now, served = self._core, self._core.clock.now(), 0
         wanted = len(tasks) + budget
         for number, host in enumerate(hosts):
             left = wanted - len(tasks)
             share = left if host.priority > 0 else max(_FEW_URLS, -(-left // (len(hosts) - number)))
-            limit = min(left, share, core.room(host))
-            start, end = Place(host.id, host.head).packed(), Place(host.id + 1, 0).packed()
-            rows = list(islice(core.store.scan(Table.QUEUE, start, end), max(0, limit)))
-            for key, packed in rows:
-                tasks[url_of_entry(packed)] = Task(host.id, int.from_bytes(key[4:], "big"), packed)
-                writes.append((Table.QUEUE, key, None))
-            if rows:
+            limit = max(0, min(left, share, core.room(host)))
+            new_left = new_budget - len(tasks) + change.counts["again_leased"]
+            # Never more than there are: a scan that looks for more passes all that was ever taken of other hosts.
+            again = self._rows(Table.AGAIN, host, host.again_head, min(limit, host.ready_again))
+            new_limit = limit - min(len(again), -(-limit // 2))  # half of each, if there are so many
+            new_limit = max(0, min(core.limits.urls_left_of(host, new_limit), new_left, host.ready - host.ready_again))
+            new = self._rows(Table.QUEUE, host, host.head, new_limit)
+            del again[limit - len(new) :]
+            if again or new:
+                served += 1
                 change.touch(host)
-                host.head = int.from_bytes(rows[-1][0][4:], "big") + 1
-                host.queued -= len(rows)
-                host.leased += len(rows)
+                host.queued -= len(new) + len(again)
+                host.leased += len(new) + len(again)
                 host.not_before = max(host.not_before, now)
                 host.client = client
                 host.is_fresh = True
+            if new:
+                host.head = self._hand_out(change, Table.QUEUE, host, new, tasks)
+            if again:
+                host.again_head = self._hand_out(change, Table.AGAIN, host, again, tasks)
+                change.count_again(host, queued=-len(again), leased=len(again))
+        return served
+
+    def _rows(self, table: Table, host: Host, head: int, limit: int) -> list[tuple[bytes, bytes]]:
+        start, end = Place(host.id, head).packed(), Place(host.id + 1, 0).packed()
+        return list(islice(self._core.store.scan(table, start, end), limit)) if limit else []
+
+    def _hand_out(
+        self, change: Change, table: Table, host: Host, rows: list[tuple[bytes, bytes]], tasks: dict[str, Task]
+    ) -> int:
+        """Returns where the next one of the host stands, at the earliest."""
+        writes = change.writes
+        for key, packed in rows:
+            tasks[url_of_entry(packed)] = Task(host.id, int.from_bytes(key[4:], "big"), packed)
+            writes.append((table, key, None))
+        return int.from_bytes(rows[-1][0][4:], "big") + 1
 
     def _handed_out(self, lease: Lease, is_new: bool) -> Leased:
         core = self._core
@@ -148,7 +178,22 @@ class Leasing:
             for host, number in urls.items()
         ]
         tasks = [UrlTask(url, *depth_and_hops(task.entry)) for url, task in lease.tasks.items()]
+        if core.books.totals.again_leased:
+            tasks = self._with_conditions(lease, tasks)
         return Leased(lease.job, tasks, shares, core.rules.lease_seconds)
+
+    def _with_conditions(self, lease: Lease, tasks: list[UrlTask]) -> list[UrlTask]:
+        """What was visited before is asked for only if it has changed."""
+        again = [(url, task.entry) for url, task in lease.tasks.items() if is_again(task.entry)]
+        keys = {url: key_of_entry(entry, url) for url, entry in again}
+        visits = self._core.visits.of(list(keys.values()))
+        known = {url: visits[key] for url, key in keys.items() if key in visits}
+        return [
+            task._replace(etag=visit.etag, last_modified=visit.last_modified, sha1=visit.sha1.hex())
+            if (visit := known.get(task.url))
+            else task
+            for task in tasks
+        ]
 
     def _share(self, host: Host, lease: Lease, urls: int, clients: int) -> HostShare:
         core = self._core
@@ -169,6 +214,8 @@ class Leasing:
         until = _LONGEST_WAIT_SECONDS if next_ready is None or core.is_paused else next_ready - now
         for key, _ in islice(core.store.scan(Table.WAITING), 1):
             until = min(until, int.from_bytes(key[:8], "big") / 1000 - now)
+        if not core.rules.one_round:
+            until = min(until, core.visits.next_due() - now)
         growing = _SHORTEST_WAIT_SECONDS * 2 ** min(self._misses[client], 20)
         # What is ready now is another's; and what others find at any time may be for this client.
         wait = growing if until <= 0 else min(until, growing) if core.books.totals.leased else until

@@ -1,6 +1,7 @@
 """Limits of the whole crawl and of each host: what may still be leased, and which limit has ended the crawl.
 
 What is stored and what is leased never come to more than a limit in pages allows; so it is met exactly, whoever works.
+A page that is visited again is counted already: limits in pages neither keep it from that, nor does it count twice.
 """
 
 from common.clock import Clock
@@ -49,37 +50,37 @@ class Limits:
         self._max_bytes = max_bytes
         self._max_time_seconds = max_time_seconds
 
-    def reached(self) -> str:
-        """The name of the limit that lets nothing more be leased; empty if there is none."""
-        totals = self._books.totals
-        if 0 < self._max_pages <= totals.stored:
-            return "max_pages"
-        if 0 < self._max_bytes <= totals.size:
+    def over(self) -> str:
+        """The name of the limit that lets nothing at all be leased; empty if there is none."""
+        if 0 < self._max_bytes <= self._books.totals.size:
             return "max_bytes"
         return "max_time" if self.seconds_left() <= 0 else ""
 
+    def has_all_pages(self) -> bool:
+        """Whether the crawl has as many pages as it may have."""
+        return 0 < self._max_pages <= self._books.totals.stored
+
     def urls_left(self, wanted: int) -> int:
-        """How many of the wanted URLs may be leased."""
-        if self.reached():
-            return 0
-        totals = self._books.totals
-        return min(wanted, self._max_pages - totals.stored - totals.leased) if self._max_pages else wanted
+        """How many of the wanted URLs may be leased that have no page yet."""
+        totals, limit = self._books.totals, self._max_pages
+        return min(wanted, limit - totals.stored - totals.leased + totals.again_leased) if limit else wanted
 
     def urls_left_of(self, host: Host, wanted: int) -> int:
         """The same for those of one host."""
         limit = self._max_pages_per_host
-        return min(wanted, limit - host.stored - host.leased) if limit else wanted
+        return min(wanted, limit - host.stored - host.leased + host.again_leased) if limit else wanted
 
     def seconds_left(self) -> float:
         """Until the crawl must end."""
         return self._max_time_seconds - self._running.seconds() if self._max_time_seconds else float("inf")
 
     def is_full(self, host: Host) -> bool:
-        """Whether the host has as many pages as it may have: what it has queued is no work."""
+        """Whether the host has as many pages as it may have: what it has queued is no work, but for other visits."""
         return 0 < self._max_pages_per_host <= host.stored
 
     def allow_one_more(self, host: Host, change: Change) -> bool:
-        """Whether a page can be counted that nobody has leased now."""
+        """Whether a new page can be counted that nobody has leased now."""
         totals, counts = self._books.totals, change.counts
         taken = totals.stored + counts["stored"] + totals.leased + counts["leased"]
+        taken -= totals.again_leased + counts["again_leased"]
         return not 0 < self._max_pages <= taken and self.urls_left_of(host, 1) > 0

@@ -4,11 +4,11 @@ whose page is gone are unknown again."""
 from collections.abc import Iterable
 
 from common.urls import host_of, identity, resolve
-from common.wire import Outcome
+from common.wire import Outcome, UrlResult
 from server.frontier.change import Change
 from server.frontier.core import Core
 from server.frontier.hosts import Host
-from server.frontier.records import FailedRecord, State, UrlState, key_of_identity, pack_entry, waiting_key
+from server.frontier.records import Entry, FailedRecord, State, UrlState, key_of_identity, pack_entry, waiting_key
 from server.frontier.store import Table
 
 
@@ -26,9 +26,11 @@ def _mark(core: Core, change: Change, key: bytes, url: str) -> bool:
     else:
         state = UrlState.unpacked(packed)
         host = change.touch(core.hosts.by_id(state.place.host))
-        if not _taken_out(core, change, host, state):
+        if state.was_stored or not _taken_out(core, change, host, state):
             return False
-    change.finish(host, key, Outcome.STORED, core.clock.now())
+    now = core.clock.now()
+    core.visits.begin(change, key, Entry(url, 1, 0, 0), UrlResult(url, Outcome.STORED), now)  # no start URL, perhaps
+    change.finish(host, key, Outcome.STORED, now)
     return True
 
 
@@ -59,26 +61,20 @@ def _entry_of(core: Core, state: UrlState) -> tuple[Table, bytes] | None:
         return Table.WAITING, waiting_key(state.due, state.place)
     if state.state is not State.QUEUED:
         return None
-    where = state.place.packed()
-    return None if core.store.get(Table.QUEUE, where) is None else (Table.QUEUE, where)
+    table, where = Table.AGAIN if state.was_stored else Table.QUEUE, state.place.packed()
+    return None if core.store.get(table, where) is None else (table, where)
 
 
 def forget(core: Core, change: Change, keys: Iterable[bytes]) -> int:
     """Make done URLs unknown, so that they are taken in when they are found again; returns how many."""
     number = 0
     for key in dict.fromkeys(keys):
-        packed = core.store.get(Table.URLS, key)
-        state = UrlState.unpacked(packed) if packed else None
-        if state is None or state.state is not State.DONE:
-            continue
-        host = change.touch(core.hosts.by_id(state.place.host))
-        host.done -= 1
-        host.known -= 1
-        was_stored = state.outcome is Outcome.STORED
-        host.stored -= was_stored
-        change.counts.update(done=-1, known=-1, stored=-was_stored)
-        change.delete(Table.URLS, key)
-        number += 1
+        host = _without_page(core, change, key)
+        if host is not None:
+            host.known -= 1
+            change.counts["known"] -= 1
+            change.delete(Table.URLS, key)
+            number += 1
     return number
 
 
@@ -86,20 +82,40 @@ def crawl_again(core: Core, change: Change, pages: Iterable[tuple[bytes, str]]) 
     """Queue done URLs (key, address) whose page is gone; returns how many there were."""
     number = 0
     for key, url in dict(pages).items():
-        packed = core.store.get(Table.URLS, key)
-        state = UrlState.unpacked(packed) if packed else None
-        if state is None or state.state is not State.DONE:
-            continue
-        host = change.touch(core.hosts.by_id(state.place.host))
-        host.done -= 1
-        host.queued += 1
-        was_stored = state.outcome is Outcome.STORED
-        host.stored -= was_stored
-        change.counts.update(done=-1, queued=1, stored=-was_stored)
-        own_key = b"" if key_of_identity(url) == key else key
-        change.enqueue(host, core.order.next(host, 0), key, pack_entry(url, 0, 0, 0, own_key))
-        number += 1
+        host = _without_page(core, change, key)
+        if host is not None:
+            host.queued += 1
+            change.counts["queued"] += 1
+            own_key = b"" if key_of_identity(url) == key else key
+            change.enqueue(host, core.order.next(host, 0), key, pack_entry(url, 0, 0, 0, own_key))
+            number += 1
     return number
+
+
+def _without_page(core: Core, change: Change, key: bytes) -> Host | None:
+    """Take a URL out of its state that is done, or waits for another visit. None if it is in any other."""
+    packed = core.store.get(Table.URLS, key)
+    state = UrlState.unpacked(packed) if packed else None
+    if state is None or not (state.state is State.DONE or state.was_stored):
+        return None
+    where = None if state.state is State.DONE else _entry_of(core, state)
+    if state.state is not State.DONE and where is None:  # leased
+        return None
+    host = change.touch(core.hosts.by_id(state.place.host))
+    if where is None:
+        host.done -= 1
+        change.counts["done"] -= 1
+    else:
+        change.delete(*where)
+        host.queued -= 1
+        host.waiting -= state.state is State.WAITING
+        host.again_waiting -= state.state is State.WAITING
+        change.counts["queued"] -= 1
+        change.count_again(host, queued=-1)
+    host.stored -= state.has_page
+    change.counts["stored"] -= state.has_page
+    core.visits.end(change, key)
+    return host
 
 
 def retry(core: Core, change: Change, urls: Iterable[str]) -> int:

@@ -1,7 +1,7 @@
 """What the frontier's records look like on disk: fixed binary layouts, no pickle. Pure functions and values.
 
 The layouts are small on purpose: at a hundred million URLs each byte counts. A URL's text stands only where it is
-still needed, in the queue or in a job.
+still needed: in the queue, in a job, or with a page that will be visited again.
 """
 
 import hashlib
@@ -24,6 +24,8 @@ _ENDED = Struct(">BBII")
 _EXCLUDED = Struct(">BI")
 _TASK = Struct(">HIQ")
 _JOB_NUMBER = Struct(">Q")
+_VISIT = Struct(">QdIIHBBHB")
+_STORED = 0x80  # in the first byte of a UrlState, and in the tries of an Entry: the page was stored before
 _OUTCOMES = tuple(Outcome)  # stored by position: new outcomes come at the end of the enumeration
 _OUTCOME_RULES = frozenset(outcome.value for outcome in _OUTCOMES)
 _POSITIONS = {outcome: position for position, outcome in enumerate(_OUTCOMES)}
@@ -48,13 +50,14 @@ class Entry(NamedTuple):
     hops: int
     tries: int
     own_key: bytes = b""  # only if it does not follow from the address alone
+    is_again: bool = False  # its page is stored: this is another visit
 
     @property
     def key(self) -> bytes:
         return self.own_key or key_of_identity(self.url)
 
     def packed(self) -> bytes:
-        return pack_entry(self.url, self.depth, self.hops, self.tries, self.own_key)
+        return pack_entry(self.url, self.depth, self.hops, self.tries | self.is_again * _STORED, self.own_key)
 
 
 def key_of_identity(identity: str) -> bytes:
@@ -70,7 +73,8 @@ def pack_entry(url: str, depth: int, hops: int, tries: int, own_key: bytes) -> b
 def unpack_entry(data: bytes) -> Entry:
     depth, hops, tries, key_length = _ENTRY.unpack_from(data)
     start = 5 + key_length
-    return Entry(data[start:].decode(), depth, hops, tries, data[5:start])
+    is_again = tries >= _STORED
+    return Entry(data[start:].decode(), depth, hops, tries & ~_STORED, data[5:start], is_again)
 
 
 # Parts of an entry, for where each microsecond counts.
@@ -78,6 +82,10 @@ def unpack_entry(data: bytes) -> Entry:
 
 def url_of_entry(data: bytes) -> str:
     return data[5 + data[4] :].decode()
+
+
+def is_again(data: bytes) -> bool:
+    return data[3] >= _STORED
 
 
 def depth_and_hops(data: bytes) -> tuple[int, int]:
@@ -119,6 +127,12 @@ class UrlState:
     outcome: Outcome = Outcome.STORED  # DONE, FAILED
     time: int = 0  # DONE, FAILED: seconds since 1970
     rule: str = ""  # EXCLUDED
+    was_stored: bool = False  # QUEUED, WAITING, DONE: by an earlier visit; this is or was another one
+
+    @property
+    def has_page(self) -> bool:
+        """Whether there is a page in Pages/."""
+        return self.was_stored or (self.state is State.DONE and self.outcome is Outcome.STORED)
 
     @property
     def is_outside(self) -> bool:
@@ -126,28 +140,29 @@ class UrlState:
         return self.state is State.EXCLUDED and self.rule not in _OUTCOME_RULES
 
     def packed(self) -> bytes:
+        mark = self.state | self.was_stored * _STORED
         if self.state is State.QUEUED:
             tail = _JOB_NUMBER.pack(self.lost_by) if self.lost_by else b""
-            return _QUEUED.pack(self.state, *self.place) + tail
+            return _QUEUED.pack(mark, *self.place) + tail
         if self.state is State.WAITING:
-            return _WAITING.pack(self.state, self.due, *self.place)
+            return _WAITING.pack(mark, self.due, *self.place)
         if self.state is State.EXCLUDED:
             return _EXCLUDED.pack(self.state, self.place.host) + self.rule.encode()
-        return pack_ended(self.state, self.outcome, self.time, self.place.host)
+        return pack_ended(mark, self.outcome, self.time, self.place.host)
 
     @classmethod
     def unpacked(cls, data: bytes) -> "UrlState":
-        state = State(data[0])
+        state, was_stored = State(data[0] & ~_STORED), data[0] >= _STORED
         if state is State.QUEUED:
             lost_by = _JOB_NUMBER.unpack_from(data, _QUEUED.size)[0] if len(data) > _QUEUED.size else 0
-            return cls(state, unpack_place(data[1:]), lost_by)
+            return cls(state, unpack_place(data[1:]), lost_by, was_stored=was_stored)
         if state is State.WAITING:
             _, due, host, number = _WAITING.unpack(data)
-            return cls(state, Place(host, number), due=due)
+            return cls(state, Place(host, number), due=due, was_stored=was_stored)
         if state is State.EXCLUDED:
             return cls(state, Place(_EXCLUDED.unpack_from(data)[1], 0), rule=data[_EXCLUDED.size :].decode())
         _, outcome, time, host = _ENDED.unpack(data)
-        return cls(state, Place(host, 0), outcome=_OUTCOMES[outcome], time=time)
+        return cls(state, Place(host, 0), outcome=_OUTCOMES[outcome], time=time, was_stored=was_stored)
 
 
 def pack_queued(host: int, number: int) -> bytes:
@@ -159,7 +174,7 @@ def with_number(queued: bytes, number: int) -> bytes:
     return queued[:5] + number.to_bytes(8, "big") + queued[_QUEUED.size :]
 
 
-def pack_ended(state: State, outcome: Outcome, time: int, host: int) -> bytes:
+def pack_ended(state: int, outcome: Outcome, time: int, host: int) -> bytes:
     return _ENDED.pack(state, _POSITIONS[outcome], time, host)
 
 
@@ -184,6 +199,41 @@ def unpack_tasks(data: bytes) -> Iterator[Task]:
         position += _TASK.size
         yield Task(host, number, data[position : position + length])
         position += length
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What the next visit of a stored page needs, and what the last one has brought."""
+
+    url: str  # the address
+    depth: int
+    hops: int
+    interval: float  # seconds from the last visit to the next
+    visited: int  # seconds since 1970
+    due: int = 0  # milliseconds since 1970; 0 while it is queued or leased
+    absent_since: int = 0  # seconds since 1970; it was gone or moved at the last visits
+    etag: str = ""
+    last_modified: str = ""
+    sha1: bytes = b""  # of the body
+
+    def packed(self) -> bytes:
+        etag, modified = self.etag.encode(), self.last_modified.encode()
+        head = _VISIT.pack(
+            self.due, self.interval, self.visited, self.absent_since, min(self.depth, 65535), min(self.hops, 255),
+            len(self.sha1), len(etag), len(modified),
+        )  # fmt: skip
+        return b"".join([head, self.sha1, etag, modified, self.url.encode()])
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> "Visit":
+        due, interval, visited, absent, depth, hops, *lengths = _VISIT.unpack_from(data)
+        parts, position = [], _VISIT.size
+        for length in lengths:
+            parts.append(data[position : position + length])
+            position += length
+        sha1, etag, modified = parts
+        url = data[position:].decode()
+        return cls(url, depth, hops, interval, visited, due, absent, etag.decode(), modified.decode(), sha1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +287,8 @@ def job_key(job: int) -> bytes:
 def waiting_key(due: int, place: Place) -> bytes:
     """Ordered by the time when it is due, in milliseconds."""
     return due.to_bytes(8, "big") + place.packed()
+
+
+def due_key(due: int, key: bytes) -> bytes:
+    """The same for a page that is visited again."""
+    return due.to_bytes(8, "big") + key

@@ -5,26 +5,35 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from common.wire import Outcome, Totals
+from common.wire import Totals
+from server.frontier import redating
 from server.frontier.change import TOTALS_KEY, pack_totals, unpack_totals
 from server.frontier.hosts import Host
 from server.frontier.records import Place, State, UrlState, unpack_entry, unpack_place, unpack_tasks
 from server.frontier.store import Store, Table, Write
 
 _BATCH = 5_000  # writes
-_COUNTERS = ("known", "queued", "waiting", "leased", "done", "stored", "failed", "excluded")
+_COUNTERS = (
+    "known", "queued", "waiting", "leased", "done", "stored", "failed", "excluded", "again", "again_waiting",
+    "again_leased",
+)  # fmt: skip
+_OF_HOSTS = ("waiting", "again_waiting")  # no totals of these
 _NAMES = {
     State.QUEUED: ("queued",), State.WAITING: ("queued", "waiting"), State.LEASED: ("leased",), State.DONE: ("done",),
     State.FAILED: ("failed",), State.EXCLUDED: ("excluded",),
 }  # fmt: skip
+_AGAIN_NAMES = {State.QUEUED: ("again",), State.WAITING: ("again", "again_waiting"), State.LEASED: ("again_leased",)}
 
 _Counts = Counter[tuple[str, int]]  # counter, host
 
 
 def recount(store: Store) -> list[str]:
-    """Correct the counters of hosts and the totals; says what was wrong. If it is interrupted, run it again."""
+    """Correct the counters of hosts and the totals, and when pages are due again; says what was wrong. If it is
+    interrupted, run it again."""
     counts = _counted(store)
     mended = []
+    if redated := redating.mend(store):
+        mended.append(f"{redated} pages: when they are visited again")
     writes: list[Write] = []
     for key, value in store.scan(Table.HOSTS):
         host = Host.unpacked(key, value)
@@ -59,8 +68,9 @@ def _counted(store: Store) -> _Counts:
         kind = State.LEASED if state.state is State.QUEUED and key in leased else state.state
         for name in ("known", *_NAMES[kind]):
             counts[name, state.place.host] += 1
-        if kind is State.DONE and state.outcome is Outcome.STORED:
-            counts["stored", state.place.host] += 1
+        for name in _AGAIN_NAMES.get(kind, ()) if state.was_stored else ():
+            counts[name, state.place.host] += 1
+        counts["stored", state.place.host] += state.has_page
     return counts
 
 
@@ -82,5 +92,5 @@ def _totals(store: Store, counts: _Counts, told: Totals) -> Totals:
     sums: Counter[str] = Counter()
     for (name, _), number in counts.items():
         sums[name] += number
-    fields = {name: sums[name] for name in _COUNTERS if name != "waiting"}
+    fields = {name: sums[name] for name in _COUNTERS if name not in _OF_HOSTS}
     return replace(told, **fields, hosts=sum(1 for _ in store.scan(Table.HOSTS)))

@@ -18,6 +18,7 @@ from server.frontier.records import (
     State,
     Task,
     UrlState,
+    is_again,
     job_key,
     key_of_entry,
     pack_ended,
@@ -94,11 +95,15 @@ class Settling:
         others: dict[str, list[UrlResult]] = {}  # by address: the first result of a URL counts
         touched, writes, by_id = change.hosts, change.writes, self._core.hosts.by_id
         now, number, stored = int(self._core.clock.now()), 0, 0
+        visits = self._core.visits if self._core.visits.period.is_set else None
         for result in results:
             url, outcome = result.url, result.outcome
             task = tasks.get(url)
             if task is None or url in others or CONSEQUENCES[outcome].state is not State.DONE or url in settled:
                 others.setdefault(url, []).append(result)
+                continue
+            if is_again(task.entry):
+                others[url] = [result]
                 continue
             settled[url] = task
             host = touched.get(task.host)
@@ -113,6 +118,8 @@ class Settling:
                 stored += 1
             key = key_of_entry(task.entry, url)
             writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, now, host.id)))
+            if visits is not None and outcome is Outcome.STORED:
+                visits.begin(change, key, unpack_entry(task.entry), result, self._core.clock.now())
         done.accepted += number
         change.counts.update(leased=-number, done=number, stored=stored)
         return [result for results in others.values() for result in results]
@@ -131,16 +138,28 @@ class Settling:
             signs.dead += 1
         elif consequence.sign is Sign.BUSY:
             signs.busy += 1
-        if consequence.state is State.DONE:
-            host.leased -= 1
-            change.counts["leased"] -= 1
-            change.finish(host, key_of_entry(task.entry, url), result.outcome, core.clock.now())
-        elif consequence.state is State.QUEUED:
+        if consequence.state is State.QUEUED:
             self._put_back(change, host, task, job)
+            return
+        host.leased -= 1
+        change.counts["leased"] -= 1
+        if is_again(task.entry):
+            change.count_again(host, leased=-1)
+        if consequence.state is State.DONE:
+            self._finish(done, host, unpack_entry(task.entry), result)
         else:
-            host.leased -= 1
-            change.counts["leased"] -= 1
             self._settle_other(done, host, task, result)
+
+    def _finish(self, done: Settlement, host: Host, entry: Entry, result: UrlResult) -> None:
+        """The URL is done. A page that was stored before is done again, whatever has become of it."""
+        core, change, now = self._core, done.change, self._core.clock.now()
+        if entry.is_again:
+            core.visits.go_on(change, entry.key, entry, result, now)
+            change.finish_again(host, entry.key, result.outcome, now)
+            return
+        if result.outcome is Outcome.STORED:
+            core.visits.begin(change, entry.key, entry, result, now)
+        change.finish(host, entry.key, result.outcome, now)
 
     def _settle_other(self, done: Settlement, host: Host, task: Task, result: UrlResult) -> None:
         """Excluded, failed, or to be tried again."""
@@ -151,6 +170,8 @@ class Settling:
             done.change.counts["queued"] += 1
             due = core.clock.now() + factor * core.rules.retry_wait_seconds
             done.change.wait(host, task.number, entry._replace(tries=entry.tries + 1), due)
+        elif entry.is_again:
+            self._finish(done, host, entry, result)
         elif CONSEQUENCES[result.outcome].state is State.EXCLUDED:
             done.change.exclude(host, entry.key, result.outcome.value)
         else:
@@ -174,29 +195,32 @@ class Settling:
         if state is None:
             done.refused += 1
         elif state.state is State.QUEUED:
-            packed = core.store.get(Table.QUEUE, state.place.packed())
-            if packed is None or state.lost_by != job or not self._is_within_limits(done, state.place, result):
+            packed = core.store.get(Table.AGAIN if state.was_stored else Table.QUEUE, state.place.packed())
+            if packed is None or state.lost_by != job or not self._is_within_limits(done, state, result):
                 done.refused += 1  # leased to another, queued for another reason, or too much
             elif CONSEQUENCES[result.outcome].state is not State.QUEUED:
                 done.late.add(key)
-                self._take_back(done, state.place)
+                self._take_back(done, state)
                 task = Task(state.place.host, state.place.number, packed)
                 self._settle_task(done, url_of_entry(packed), task, result, job)
 
-    def _is_within_limits(self, done: Settlement, place: Place, result: UrlResult) -> bool:
+    def _is_within_limits(self, done: Settlement, state: UrlState, result: UrlResult) -> bool:
         """What may still be stored may be with others by now."""
-        if result.outcome is not Outcome.STORED:
+        if result.outcome is not Outcome.STORED or state.was_stored:
             return True
-        return self._core.limits.allow_one_more(self._core.hosts.by_id(place.host), done.change)
+        return self._core.limits.allow_one_more(self._core.hosts.by_id(state.place.host), done.change)
 
-    def _take_back(self, done: Settlement, place: Place) -> None:
+    def _take_back(self, done: Settlement, state: UrlState) -> None:
         """Count a queued URL as leased again, because its job has done it after all."""
-        host = done.change.touch(self._core.hosts.by_id(place.host))
-        done.change.delete(Table.QUEUE, place.packed())
+        change, place = done.change, state.place
+        host = change.touch(self._core.hosts.by_id(place.host))
+        change.delete(Table.AGAIN if state.was_stored else Table.QUEUE, place.packed())
         host.queued -= 1
         host.leased += 1
-        done.change.counts["queued"] -= 1
-        done.change.counts["leased"] += 1
+        change.counts["queued"] -= 1
+        change.counts["leased"] += 1
+        if state.was_stored:
+            change.count_again(host, queued=-1, leased=1)
 
     def finish(self, done: Settlement, lease: Lease) -> bool:
         """Complete the change with what is left of the lease; says whether that is nothing."""
@@ -248,7 +272,8 @@ class Settling:
 
     def _put_back(self, change: Change, host: Host, task: Task, job: int) -> None:
         entry = unpack_entry(task.entry)
-        change.put_back(host, self._core.order.kept(task.number, entry.depth), entry, lost_by=job)
+        number = task.number if entry.is_again else self._core.order.kept(task.number, entry.depth)
+        change.put_back(host, number, entry, lost_by=job)
 
     # --- hosts -------------------------------------------------------------------------------------------------
 
@@ -306,6 +331,11 @@ class Settling:
             host = change.touch(core.hosts.by_id(place.host))
             host.waiting -= 1
             change.delete(Table.WAITING, key)
+            if entry.is_again:
+                host.again_waiting -= 1
+                change.enqueue_again(host, host.tail, entry)
+                host.tail += 1
+                continue
             change.enqueue(host, core.order.again(host, place.number, entry.depth), entry.key, packed)
         core.commit(change)
 
@@ -316,13 +346,25 @@ class Settling:
         dead = [host for host in dead if not host.is_blocked]  # what those have queued stays queued
         for host in dead[:10]:
             done.change.touch(host)
-            start, end = Place(host.id, host.head).packed(), Place(host.id + 1, 0).packed()
-            for key, packed in islice(core.store.scan(Table.QUEUE, start, end), _WAKE_LIMIT):
-                done.change.delete(Table.QUEUE, key)
-                host.queued -= 1
-                done.change.counts["queued"] -= 1
-                self._fail(done, host, unpack_entry(packed), Outcome.REFUSED, "the host has not answered for long")
-                host.head = unpack_place(key).number + 1
+            host.head = self._bury_queue(done, host, Table.QUEUE, host.head)
+            if host.ready_again:
+                host.again_head = self._bury_queue(done, host, Table.AGAIN, host.again_head)
         if dead:
             core.commit(done.change)
         return done.failed
+
+    def _bury_queue(self, done: Settlement, host: Host, table: Table, head: int) -> int:
+        """Returns where the first entry of the queue is now, at the earliest."""
+        start, end = Place(host.id, head).packed(), Place(host.id + 1, 0).packed()
+        for key, packed in islice(self._core.store.scan(table, start, end), _WAKE_LIMIT):
+            entry, detail = unpack_entry(packed), "the host has not answered for long"
+            done.change.delete(table, key)
+            host.queued -= 1
+            done.change.counts["queued"] -= 1
+            if entry.is_again:
+                done.change.count_again(host, queued=-1)
+                self._finish(done, host, entry, UrlResult(entry.url, Outcome.REFUSED, detail=detail))
+            else:
+                self._fail(done, host, entry, Outcome.REFUSED, detail)
+            head = unpack_place(key).number + 1
+        return head

@@ -19,6 +19,9 @@ class Table(IntEnum):
     ACTIVE = 7  # number of a host that has something queued or leased -> nothing
     FAILED = 8  # key of the URL -> FailedRecord
     META = 9  # name -> totals, next numbers, what an operator has set, format version
+    VISITS = 10  # key of the URL -> Visit; pages that are visited again
+    DUE = 11  # due time, key of the URL -> nothing; when those that are done are visited again
+    AGAIN = 12  # place -> Entry; pages whose time has come, apart from what was never visited
 
 
 Write = tuple[Table, bytes, bytes | None]  # None deletes

@@ -72,7 +72,7 @@ class Journal:
 
 
 def _processed(totals: Totals) -> int:
-    return totals.done + totals.failed
+    return totals.done + totals.failed + totals.revisits
 
 
 def _blacklist_line(item: FailedRecord) -> str:

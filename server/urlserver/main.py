@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = from_options(options)
         logs.set_up(settings.url_server.log_level)
         quiet_lost_connections()
-        _run(settings, start_addresses((*settings.url_server.start_urls, *options.urls)))
+        _run(settings, start_addresses((*settings.url_server.start_urls, *options.urls)), options.one_round)
     except (PavoukError, StoreError, FrontierError, BadRequest, OSError) as error:
         print(f"urlServer: {error}", file=sys.stderr)
         return 2
@@ -55,26 +55,30 @@ def _parser() -> argparse.ArgumentParser:
     add_options(parser, "url_Server")
     parser.add_argument("--ftp-ip", dest="ftp_server.ip", metavar="VALUE", help="Where clients are sent to upload.")
     parser.add_argument("--ftp-port", dest="ftp_server.ftp_port", metavar="VALUE", help="Port of the FTP server there.")
+    parser.add_argument(
+        "--one-round", action="store_true",
+        help="With a period: only pages that are due at the start are visited again, so that the crawl has an end.",
+    )  # fmt: skip
     return parser
 
 
-def _run(settings: Settings, starts: Sequence[str]) -> None:
+def _run(settings: Settings, starts: Sequence[str], one_round: bool) -> None:
     server = settings.url_server
     _check_exposure(server.ip, server.token)
     tls = server.tls_cert, server.tls_key
     http = HttpServer(server.ip, server.server_port, server.server_threads, *tls, settings.folder)
     url = http.bind()
     try:
-        _serve(settings, starts, http, url)
+        _serve(settings, starts, http, url, one_round)
     finally:
         http.stop()  # its threads would keep the process alive
 
 
-def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str) -> None:
+def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str, one_round: bool) -> None:
     server = settings.url_server
     _make_folder(settings)
     clock = SystemClock()
-    frontier = open_frontier(settings, clock, starts)
+    frontier = open_frontier(settings, clock, starts, one_round)
     frontier.add((FoundUrl(address, 0) for address in starts), start=True)
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)

@@ -61,9 +61,11 @@ class UrlService:
         _check_client(client)
         return self._frontier.renew(client, _job_number(job))
 
-    def get_totals(self) -> tuple[Totals, bool, str]:
-        """The frontier in numbers, whether the crawl is finished, and the limit that has ended it or is about to."""
-        return self._frontier.totals(), self._frontier.is_finished(), self._frontier.ended_by()
+    def get_totals(self) -> tuple[Totals, bool, str, float]:
+        """The frontier in numbers, whether the crawl is finished, the limit that has ended it or is about to, and when
+        the next page is to be visited again (UTC, 0: none is)."""
+        frontier = self._frontier
+        return frontier.totals(), frontier.is_finished(), frontier.ended_by(), frontier.next_due()
 
 
 def start_addresses(urls: tuple[str, ...]) -> list[str]:
@@ -116,4 +118,5 @@ def _job_settings(settings: Settings) -> JobSettings:
         page_directives=server.page_directives,
         rel_nofollow=server.rel_nofollow,
         repeat_links=server.traversal in ("dfs", "priority"),
+        recrawl=server.period != 0,
     )

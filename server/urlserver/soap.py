@@ -50,7 +50,9 @@ def _message(value_class: type, **further: Any) -> Any:
 
 _Settings = _message(JobSettings)
 _Receipt = _message(Receipt)
-_Totals = _message(Totals, finished=Boolean(min_occurs=1), ended_by=Unicode(min_occurs=1))
+_Totals = _message(
+    Totals, finished=Boolean(min_occurs=1), ended_by=Unicode(min_occurs=1), next_due=Double(min_occurs=1)
+)
 
 
 class Job(ComplexModel):
@@ -139,10 +141,11 @@ def soap_service(service: UrlService) -> type:
 
         @rpc(_returns=_Totals)
         def getTotals(ctx: Any) -> Any:
-            """The frontier in numbers, whether the crawl is finished, and the limit that has ended it, if any."""
-            totals, finished, ended_by = _answered(service.get_totals)
+            """The frontier in numbers, whether the crawl is finished, the limit that has ended it, if any, and when
+            the next page is to be visited again (seconds since 1970; 0: none is)."""
+            totals, finished, ended_by, next_due = _answered(service.get_totals)
             numbers = {f.name: getattr(totals, f.name) for f in fields(Totals)}
-            return _Totals(finished=finished, ended_by=ended_by, **numbers)
+            return _Totals(finished=finished, ended_by=ended_by, next_due=next_due, **numbers)
 
     return UrlServer
 

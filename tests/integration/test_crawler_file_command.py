@@ -44,6 +44,8 @@ def test_the_example_runs(tmp_path: Path) -> None:
     with run_web(hosts=2, pages=8) as web:
         done = _crawl(tmp_path, _with_starts(web.start_urls))
         assert done.returncode == 0, done.stdout + done.stderr
+        assert "period" not in done.stderr
+        assert "finished; the next page is due at " in done.stdout
         repository = tmp_path / "testbedCSDICS"
         pages = [page for bundle in stored_bundles(repository / "Pages") for page in read_pages(bundle)]
         stored = {entry.meta.original_url for entry, _, _ in pages}

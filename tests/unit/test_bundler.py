@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,19 @@ def test_counts_from_the_first_url_to_the_last_parcel(harvest_of: Callable[[int]
     ]
     assert (harvest.is_settled, harvest.is_due(10**9)) == (True, False)
     assert harvest.cut() is None
+
+
+@pytest.mark.parametrize("recrawl", [False, True])
+def test_what_the_next_visit_needs_is_told_if_there_will_be_one(
+    spool: Spool, clock: ManualClock, room: Room, recent: RecentlySent, recrawl: bool
+) -> None:
+    harvest = Harvest("7", 2, job_settings(recrawl=recrawl), spool, clock, room, recent)
+    page = replace(_page("http://a.test/1"), etag='"1"', last_modified="then")
+    harvest.add(page, FACT)
+    harvest.add(MinedPage(UrlTask("http://a.test/2"), Outcome.UNCHANGED, "", 304, etag='"2"'), FACT)
+    assert page.meta is not None
+    told = [(result.etag, result.last_modified, result.sha1) for result in _cut(harvest).report().results]
+    assert told == ([('"1"', "then", page.meta.sha1), ('"2"', "", "")] if recrawl else [("", "", "")] * 2)
 
 
 def test_given_back_urls_are_not_waited_for(harvest_of: Callable[[int], Harvest]) -> None:

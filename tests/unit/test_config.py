@@ -122,6 +122,8 @@ BAD_VALUES = [
     ("url_Server", "delay", "nan", "a number from 0 to 86400"),
     ("url_Server", "delay", "inf", "a number from 0 to 86400"),
     ("url_Server", "delay", "-1", "a number from 0 to 86400"),
+    ("url_Server", "period", "-1", "a number from 0 to 87600, or adaptive"),
+    ("url_Server", "period", "often", "a number from 0 to 87600, or adaptive"),
     ("url_Server", "bundle_format", "zip", "one of tar.bz2, tar.zst"),
     ("url_Server", "agent_name", "my crawler", "a word of letters, digits, _ and -"),
     ("url_Server", "agent_name", "pavouk/2", "a word of letters, digits, _ and -"),
@@ -148,6 +150,7 @@ def test_a_bad_value(tmp_path: Path, section: str, key: str, value: str, expecte
 
 
 GOOD_VALUES = [
+    ("url_Server", "period", "adaptive"),
     ("url_Server", "agent_name", "My-Crawler_2"),
     ("url_Server", "contact", "https://example.org/bot?a=1"),
     ("ftp_Server", "passive_ports", "50010-50050"),
@@ -159,6 +162,16 @@ GOOD_VALUES = [
 def test_a_good_value(tmp_path: Path, section: str, key: str, value: str) -> None:
     settings = read(tmp_path, f"[{section}]\n{key} = {value}\n")
     assert getattr(getattr(settings, SECTIONS[section][0]), key) == value
+
+
+@pytest.mark.parametrize(("text", "period"), [("72", 72.0), ("0.0005", 0.0005), ("Adaptive", "adaptive"), ("0", 0.0)])
+def test_periods(tmp_path: Path, text: str, period: float | str) -> None:
+    assert read(tmp_path, f"[url_Server]\nperiod = {text}\n").url_server.period == period
+
+
+def test_the_limits_of_a_period_are_in_order(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="period_min = 5 is longer than period_max = 2"):
+        read(tmp_path, "[url_Server]\nperiod_min = 5\nperiod_max = 2\n")
 
 
 def test_names_in_any_case_and_start_urls_over_several_lines(tmp_path: Path) -> None:

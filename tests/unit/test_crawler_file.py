@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from common.config import from_options
 from common.errors import ConfigError
-from common.settings import UrlServerSettings, keys_of
 from onehost.crawler_file import parse
 from onehost.crawler_options import CrawlerOptions, take_over
 from onehost.main import _parser
@@ -169,11 +168,11 @@ def test_log_levels_are_for_all_parts(take: Take, number: int, level: str) -> No
     assert more.logs_on_screen
 
 
-@pytest.mark.skipif("period" in keys_of(UrlServerSettings), reason="then it has an effect")
-def test_a_period_is_told_to_have_no_effect(take: Take) -> None:
-    _, more = take("\nperiod = 72;")
-    assert "line 2, column 10: period = 72 has no effect" in more.note
-    assert not take("period = 0;")[1].note
+def test_the_period_is_in_hours(take: Take) -> None:
+    assert _settings(take("period = 72;")[0]).url_server.period == 72
+    assert _settings(take("period = 72;", "--period", "adaptive")[0]).url_server.period == "adaptive"
+    with pytest.raises(ConfigError, match=r"line 1, column 10: .*expected a number from 0 to 87600, or adaptive"):
+        take("period = 99999;")
 
 
 @pytest.mark.parametrize(

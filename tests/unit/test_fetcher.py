@@ -154,6 +154,9 @@ def test_conditional_request(client: Client) -> None:
     assert (result.outcome, result.status, result.body) == (Outcome.UNCHANGED, 304, b"")
     headers = client.canned.asked[0].headers
     assert (headers["if-none-match"], headers["if-modified-since"]) == ('"1"', "yesterday")
+    client.canned.replies["/"] = b'HTTP/1.1 304 Not Modified\r\nETag: "2"\r\nLast-Modified: today\r\n\r\n'
+    result = client.once("/", etag='"1"')
+    assert (result.outcome, result.etag, result.last_modified) == (Outcome.UNCHANGED, '"2"', "today")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from common.wire import FoundUrl, HostFact, Outcome, Report, UrlResult
 from server.frontier.frontier import FrontierError, Rules
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store
+from server.frontier.visits import Period
 from tests.frontier import Case, urls_of
 from tests.frontier_model import ENDS, Model
 from tests.memory_store import MemoryStore
@@ -40,6 +41,14 @@ RULES = [
     Rules(delay_seconds=2, lease_seconds=60, retry_wait_seconds=3, traversal="dfs"),
     Rules(delay_seconds=0, lease_seconds=60, retry_wait_seconds=3, connections_per_host=3, traversal="priority"),
 ]
+RULES_WITH_PERIOD = [
+    Rules(delay_seconds=0, lease_seconds=60, retry_wait_seconds=3, period=Period(10.0)),
+    Rules(
+        delay_seconds=2, lease_seconds=12, retry_wait_seconds=3, max_pages=5, max_pages_per_host=3,
+        period=Period(is_adaptive=True, shortest=4.0, longest=900.0),
+    ),
+    Rules(delay_seconds=0, lease_seconds=12, retry_wait_seconds=3, max_bytes=60, traversal="dfs", period=Period(4.0)),
+]  # fmt: skip
 
 OPERATIONS = ("pause", "block", "unblock", "delay", "priority", "score")
 clients = st.sampled_from("abc")
@@ -55,17 +64,22 @@ facts = st.builds(
 
 
 class FrontierMachine(RuleBasedStateMachine):
-    """Subclasses say on which store."""
+    """Subclasses say on which store, and by which rules."""
 
     make: Callable[[Path], Store]
+    rules: list[Rules]
 
-    @initialize(rules=st.sampled_from(RULES), some=found_lists)
-    def open(self, rules: Rules, some: list[tuple[str, int]]) -> None:
+    @initialize(data=st.data(), some=found_lists)
+    def open(self, data: st.DataObject, some: list[tuple[str, int]]) -> None:
+        rules = data.draw(st.sampled_from(type(self).rules))
         self.folder = tempfile.TemporaryDirectory(prefix="frontier-")
         self.case = Case(Path(self.folder.name), rules, make=type(self).make)
         self.model = Model(rules, self.case.clock.now())
         self.past: dict[int, tuple[str, list[str]]] = {}  # every job there ever was
         self.add(some)
+        if rules.period.is_set:  # there are pages to visit again from the start
+            self.lease("a", "", 100)
+            self.report_all_jobs(Outcome.STORED)
 
     def teardown(self) -> None:
         if hasattr(self, "case"):
@@ -113,6 +127,12 @@ class FrontierMachine(RuleBasedStateMachine):
     def report_a_whole_job(self, data: st.DataObject, outcome: Outcome, told: list[HostFact]) -> None:
         job = data.draw(st.sampled_from(list(self.model.jobs)))
         self.report(job, [(url, outcome) for url in self.past[job][1]], told, [], 1)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(outcome=st.sampled_from([Outcome.STORED, Outcome.STORED, Outcome.UNCHANGED, Outcome.NOT_FOUND]))
+    def report_all_jobs(self, outcome: Outcome) -> None:
+        for job in list(self.model.jobs):
+            self.report(job, [(url, outcome) for url in self.past[job][1]], [], [], 1)
 
     @precondition(lambda self: self.past)
     @rule(data=st.data(), told=st.lists(facts, max_size=2), found=found_lists, size=st.integers(0, 9))
@@ -213,7 +233,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def set_score(self, url: str, score: int) -> None:
         frontier, known = self.frontier, self.model.urls.get(url)
-        if self.model.rules.traversal != "priority" or known is None or known.state not in ("queued", "waiting"):
+        is_open = known is not None and known.state in ("queued", "waiting") and not known.again
+        if self.model.rules.traversal != "priority" or known is None or not is_open:
             with pytest.raises(FrontierError):
                 frontier.set_score(url, score)
         else:
@@ -239,6 +260,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert sorted(record.url for record in frontier.failed()) == sorted(model.of("failed"))
         assert frontier.is_finished() == model.is_finished()
         assert frontier.ended_by() == model.ended_by()
+        assert frontier.next_due() == pytest.approx(model.next_due(), abs=0.002)
         assert frontier.is_paused == model.paused
 
 
@@ -246,9 +268,12 @@ def _with_hosts(found: list[tuple[str, int]]) -> list[tuple[str, str, int]]:
     return [(url, url.split("/")[2], depth) for url, depth in found]
 
 
-@pytest.mark.parametrize(("make", "examples"), [(MemoryStore, 250), (RocksStore, 4)])
-def test_any_sequence_of_calls(make: Callable[[Path], Store], examples: int) -> None:
-    machine = type("Machine", (FrontierMachine,), {"make": staticmethod(make)})
+@pytest.mark.parametrize(
+    ("make", "rules", "examples"),
+    [(MemoryStore, RULES, 250), (RocksStore, RULES, 4), (MemoryStore, RULES_WITH_PERIOD, 120)],
+)
+def test_any_sequence_of_calls(make: Callable[[Path], Store], rules: list[Rules], examples: int) -> None:
+    machine = type("Machine", (FrontierMachine,), {"make": staticmethod(make), "rules": rules})
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     run_state_machine_as_test(
         machine,

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from common import wire
-from common.settings import UrlServerSettings, keys_of
 from common.wire import Outcome
 from export import index
 from export.main import parser as export_parser
@@ -104,8 +103,6 @@ def test_the_classic_crawler_file_in_the_manual() -> None:
     manual = (MANUAL / "export.md").read_text()
     assert EXAMPLE in manual
     assert [name for name in crawler_file.NAMES if f"`{name}`" not in manual.lower()] == []
-    has_period = "period" in keys_of(UrlServerSettings)
-    assert ("It has no effect yet" in manual) != has_period, "the setting is there: say what it does"
 
 
 def test_every_rule_is_in_the_manual() -> None:

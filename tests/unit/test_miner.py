@@ -61,6 +61,16 @@ def _xml(xml: bytes) -> etree._Element:
     return etree.fromstring(xml)
 
 
+@pytest.mark.parametrize("kind", ["text/html", "application/pdf"])
+def test_a_body_that_is_stored_already_is_no_news(kind: str) -> None:
+    sha1 = hashlib.sha1(HTML.encode()).hexdigest()
+    page = miner.mine(_fetched(HTML.encode(), kind, task=UrlTask(URL, sha1=sha1), etag='"e"'), SETTINGS)
+    assert (page.outcome, page.status, page.meta, page.body) == (Outcome.UNCHANGED, 200, None, b"")
+    assert (list(page.links), page.etag) == ([], '"e"')
+    page = miner.mine(_fetched(HTML.encode() + b" ", kind, task=UrlTask(URL, sha1=sha1)), SETTINGS)
+    assert page.outcome is Outcome.STORED
+
+
 def test_a_page_is_mined() -> None:
     page = miner.mine(_fetched(HTML.encode(), etag='"e"', last_modified="then", server_date="now"), SETTINGS)
     assert (page.outcome, page.status, page.detail, page.data_name) == (Outcome.STORED, 200, "", "data.html")

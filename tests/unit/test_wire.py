@@ -71,7 +71,7 @@ def test_an_empty_table_has_no_rows() -> None:
     ("kind", "line", "reason"),
     [
         (UrlTask, "http://a/\tx", "invalid literal"),
-        (UrlTask, "http://a/\t1\t2\te\tl\tmore", "6 fields instead of at most 5"),
+        (UrlTask, "http://a/\t1\t2\te\tl\ts\tmore", "7 fields instead of at most 6"),
         (UrlTask, "http://a/\t1.5", "invalid literal"),
         (UrlResult, "http://a/", "missing"),
         (UrlResult, "http://a/\tstolen", "not a valid Outcome"),

@@ -2,6 +2,7 @@
 
 - graph, oddities, resources, pages: what there is; pure, computed from a seed
 - identity, truth: when two addresses are one page, and what a right crawl comes to
+- changes: what a test changes on it between two rounds
 - serving, server: a program that serves it
 - call, hostile, hostile_*: a program that misbehaves, each way a function, and what has to become of it (hostile_cases)
 - child, running, nginx: start such a program from a test

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from tests.web.changes import Changes
 from tests.web.child import Child
 from tests.web.graph import Web
 from tests.web.hostile import plain_hosts
@@ -19,6 +20,8 @@ from tests.web.requestlog import Request, read_log
 from tests.web.server import host_names
 from tests.web.serving import CONTROL_HOST
 from tests.web.truth import Truth, truth
+
+CHANGES_NAME = "changes.json"
 
 
 class RunningServer:
@@ -63,6 +66,7 @@ class RunningWeb(RunningServer):
     def __init__(self, child: Child, address: str, log_file: Path, web: Web) -> None:
         super().__init__(child, address, log_file)
         self.web = web
+        self.changes = Changes(log_file.with_name(CHANGES_NAME))
         self.start_urls = web.start_urls
 
     @cached_property
@@ -111,6 +115,7 @@ def run_web(
     names: bool = False,
     called: Sequence[str] = (),
     port: int = 0,
+    validators: str = "etag",
 ) -> Iterator[RunningWeb]:
     """Serves a computed web until the end of the block. `names`: h0.localhost, ... instead of addresses; `called`:
     the hosts have these names, which must end in localhost."""
@@ -118,8 +123,8 @@ def run_web(
     hosts, names = len(own_names), names or bool(called)
     options = {"hosts": hosts, "pages": pages, "links": links, "seed": seed, "odd": int(odd), "port": port}
     arguments = [f"--{name}={value}" for name, value in options.items()] + [f"--latency={latency}"]
-    arguments += [*["--names"] * names, *[f"--called={name}" for name in called]]
-    with _logged_child("tests.web.server", *arguments) as (child, log_file):
+    arguments += [*["--names"] * names, *[f"--called={name}" for name in called], f"--validators={validators}"]
+    with _logged_child("tests.web.server", *arguments, changes=True) as (child, log_file):
         authorities = tuple(f"{name}:{child.port}" for name in own_names)
         web = Web(authorities, pages, links, seed, odd)
         address = "127.0.0.1" if names else str(urlsplit(web.start_urls[0]).hostname)
@@ -145,10 +150,11 @@ def run_hostile_tls(folder: Path) -> Iterator[RunningTls]:
 
 
 @contextmanager
-def _logged_child(module: str, *arguments: str) -> Iterator[tuple[Child, Path]]:
+def _logged_child(module: str, *arguments: str, changes: bool = False) -> Iterator[tuple[Child, Path]]:
     with tempfile.TemporaryDirectory(prefix="testweb-") as folder:
         log_file = Path(folder, "requests.jsonl")
-        with Child(module, *arguments, f"--log={log_file}") as child:
+        more = [f"--changes={log_file.with_name(CHANGES_NAME)}"] * changes
+        with Child(module, *arguments, *more, f"--log={log_file}") as child:
             yield child, log_file
 
 

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from tests.web.changes import VALIDATORS, read_changes, unless_known, with_validators
 from tests.web.graph import Web
 from tests.web.pages import Answer, answer
 from tests.web.serving import CONTROL_HOST, Head, RequestLog, read_head, run_server
@@ -63,7 +64,12 @@ class WebServer:
             return Answer(421, TEXT, b"no such host here\n")
         if head.target == "/robots.txt":
             return _robots(web.robots_text(head.host))
-        return _unless_known(answer(web.resource(f"http://{head.host}{head.target}")), head)
+        return unless_known(self._page(web, f"http://{head.host}{head.target}"), head.headers)
+
+    def _page(self, web: Web, url: str) -> Answer:
+        changed = read_changes(self.options.changes).get(url) if self.options.changes else None
+        reply = answer(web.resource(url) if changed is None else changed)
+        return with_validators(reply, self.options.validators, changed is not None)
 
     def _web(self, port: int) -> Web:
         if port not in self.webs:
@@ -76,14 +82,6 @@ class WebServer:
 
 def _robots(text: str | None) -> Answer:
     return Answer(404, TEXT, b"no robots.txt\n") if text is None else Answer(200, TEXT, text.encode())
-
-
-def _unless_known(reply: Answer, head: Head) -> Answer:
-    """304 when the client shows that it has this version (RFC 9110 §13.1.2)."""
-    etag = dict(reply.headers).get("ETag")
-    if etag is not None and head.headers.get("if-none-match") == etag:
-        return Answer(304, (("ETag", etag),), b"")
-    return reply
 
 
 def _bytes(reply: Answer, head: Head) -> bytes:
@@ -117,6 +115,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--names", action="store_true", help="h0.localhost, ... instead of addresses")
     parser.add_argument("--called", action="append", help="the name of a host, with --names; repeated for each")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--changes", type=Path, help="what has changed: a file that is read at each request")
+    parser.add_argument("--validators", default="etag", choices=VALIDATORS, help="what a conditional request can ask")
     parser.add_argument("--log", type=Path, help="one JSON line per request")
     parser.add_argument("--port", type=int, default=0)
     return parser.parse_args()
