@@ -78,9 +78,9 @@ class Coordinator:
         with _translated():
             return float(self._call("renewJob", ident=self._ident, job=job))
 
-    def totals(self) -> tuple[Totals, bool]:
-        """The frontier in numbers, and whether the crawl is finished."""
-        answer = self._call("getTotals")
+    def totals(self, at_start: bool = False) -> tuple[Totals, bool]:
+        """The frontier in numbers, now or when the server started, and whether the crawl is finished."""
+        answer = self._call("getTotals", at_start=at_start)
         with _translated():
             return _values(Totals, answer), bool(answer.finished)
 

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from common.errors import RemoteUnavailable
 
-_FIRST_SECONDS = 0.5
+_FIRST_SECONDS = 0.05  # a server that was started together with its clients is there in a moment
+_SECOND_OF_TROUBLE = 5  # failures, with these waits
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -23,6 +24,12 @@ def wait_seconds(failures: int, longest: float) -> float:
     return random.uniform(limit / 2, limit)
 
 
+def level_of(failures: int) -> int:
+    """How loudly to tell of so many failures in a row: after about a second of trouble, then once in a while, because a
+    server can be away for days."""
+    return logging.WARNING if failures == _SECOND_OF_TROUBLE or failures % 50 == 0 else logging.DEBUG
+
+
 def persist(call: Callable[[], _T], what: str, stopped: threading.Event, longest: float) -> _T:
     """Call until the server answers. RemoteRefused and our own mistakes pass through; Stopped ends the waiting."""
     failures = 0
@@ -32,9 +39,7 @@ def persist(call: Callable[[], _T], what: str, stopped: threading.Event, longest
         except RemoteUnavailable as error:
             failures += 1
             wait = wait_seconds(failures, longest)
-            # Once in a while is enough: a server can be away for days.
-            level = logging.WARNING if failures in (1, 5) or failures % 50 == 0 else logging.DEBUG
-            _log.log(level, "%s failed (%s); trying again in %.1f s", what, error, wait)
+            _log.log(level_of(failures), "%s failed (%s); trying again in %.1f s", what, error, wait)
             if stopped.wait(wait):
                 raise Stopped from error
         else:

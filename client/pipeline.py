@@ -23,7 +23,7 @@ from client.fetcher import Fetcher, Turn, Visit, sender, user_agent
 from client.jobs import ActiveJob, Jobs
 from client.miner import mine
 from client.outbox import Outbox, delivery_of
-from client.patience import Stopped, wait_seconds
+from client.patience import Stopped, level_of, wait_seconds
 from client.recent import RecentlySent
 from client.results import FetchResult, MinedPage
 from client.robots import Robots
@@ -139,8 +139,7 @@ class Pipeline:
 
     def _retry_wait(self, failures: int, error: Exception) -> float:
         wait = wait_seconds(failures, self._services.max_wait_seconds)
-        level = logging.WARNING if failures in (1, 5) or failures % 50 == 0 else logging.DEBUG
-        _log.log(level, "no job (%s); asking again in %.1f s", error, wait)
+        _log.log(level_of(failures), "no job (%s); asking again in %.1f s", error, wait)
         return wait
 
     def _accept(self, job: Job) -> None:

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from client.coordinator import Coordinator
 from common import VERSION
 from common.config import add_common_options, add_options, from_options
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
@@ -20,6 +20,9 @@ from common.wire import Totals
 from onehost.copies import lay_out, prepare
 from onehost.crawler_options import take_over
 from onehost.parts import Part, PartFailed, free_port
+
+if TYPE_CHECKING:
+    from client.coordinator import Coordinator
 
 SUMMARY_NAME = "summary.txt"
 _TICK_SECONDS = 0.25
@@ -112,20 +115,24 @@ class Crawl:
         self._next_due = 0.0  # UTC; when the next page is to be visited again
 
     def run(self) -> int:
+        is_idle = False
         try:
             coordinator = self._start()
             finished = self._watch(coordinator)
-            # The client first: it still has something to deliver to the other two.
-            self._client.stop()
+            is_idle = finished and not self._last.leased
+            if not is_idle:
+                self._client.stop()  # before the other two: it still has something to deliver to them
             with contextlib.suppress(RemoteUnavailable):
                 self._last, _ = coordinator.totals()
                 self._limit = coordinator.ended_by()
                 self._next_due = coordinator.next_due()
         finally:
-            self._client.stop()
-            for part in (self._url, self._ftp):
+            if not is_idle:
+                self._client.stop()
+            parts = (self._client, self._url, self._ftp)
+            for part in parts:
                 part.ask_to_stop()
-            for part in (self._url, self._ftp):
+            for part in parts:
                 part.stop()
         summary = self._summary(finished)
         (self._settings.folder / SUMMARY_NAME).write_text(summary, encoding="utf-8")
@@ -140,7 +147,8 @@ class Crawl:
         print(f"crawl: no page was stored; {self._blacklist} and the logs beside it say why", file=sys.stderr)
         return 1
 
-    def _start(self) -> Coordinator:
+    def _start(self) -> "Coordinator":
+        """All parts are started together, and we get ready while they do; the client asks until it is answered."""
         loopback = ("--ip", "127.0.0.1", "--token", "", "--tls-cert", "", "--tls-key", "")
         ftp_port, server_port = str(free_port()), str(free_port())
         self._ftp.launch((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
@@ -151,12 +159,14 @@ class Crawl:
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
             server += ["--scope", "host"]
         self._url.launch((*server, *self._options.urls))
-        self._ftp.wait_until_ready()
-        self._url.wait_until_ready()
-        coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "crawl")
-        self._before = self._last = coordinator.totals()[0]
         where = ("--server-ip", "127.0.0.1", "--server-port", server_port, "--token", "", "--tls", "0")
-        self._client.start(("foreground", *self._common("client"), *where, "--max-wait", "5"))
+        self._client.launch(("foreground", *self._common("client"), *where, "--max-wait", "5"))
+        from client.coordinator import Coordinator  # zeep takes its time
+
+        for part in (self._ftp, self._url, self._client):
+            part.wait_until_ready()
+        coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "crawl")
+        self._before = self._last = coordinator.totals(at_start=True)[0]
         return coordinator
 
     def _common(self, section: str) -> list[str]:
@@ -172,7 +182,7 @@ class Crawl:
                 arguments += [f"--{field.replace('_', '-')}={item}" for item in each]
         return arguments
 
-    def _watch(self, coordinator: Coordinator) -> bool:
+    def _watch(self, coordinator: "Coordinator") -> bool:
         """Until the crawl is finished (True) or interrupted (False)."""
         next_line = 0.0
         while not self._interrupted.wait(_TICK_SECONDS):
@@ -190,7 +200,7 @@ class Crawl:
                 print(self._progress(), flush=True)
         return False
 
-    def _is_over(self, coordinator: Coordinator) -> bool:
+    def _is_over(self, coordinator: "Coordinator") -> bool:
         """Whether a limit ends the crawl at once."""
         server = self._settings.url_server
         if not server.max_time and not server.max_bytes:

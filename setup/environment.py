@@ -93,9 +93,18 @@ def make(venv: Path, level: str) -> None:
     # "compat" puts the project folder itself on the path, so a new top-level package is seen at once.
     compat = ["--config-settings", "editable_mode=compat"]
     run([*pip, "--no-build-isolation", "--no-deps", *compat, "--editable", str(ROOT)])
+    # Where the environment forbids Python to keep what it compiles, every start would compile everything again.
+    run([str(venv / "bin" / "python"), "-m", "compileall", "-q", *packages()])
     partial = venv / "stamp.part"
     partial.write_text(expected_stamp(level))
     partial.replace(venv / "stamp")
+
+
+def packages() -> list[str]:
+    """The folders of the program itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    names = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    return [str(ROOT / name.rstrip("*")) for name in names]
 
 
 def require_venv_module() -> None:

@@ -25,6 +25,7 @@ class UrlService:
         self._settings = settings
         self._journal = journal
         self._job_settings = _job_settings(settings)
+        self._at_start = frontier.totals()
 
     def get_job(self, client: str, request: str, wanted: int) -> Job:
         """The next job for a client; `wanted` bounds the number of URLs."""
@@ -61,11 +62,12 @@ class UrlService:
         _check_client(client)
         return self._frontier.renew(client, _job_number(job))
 
-    def get_totals(self) -> tuple[Totals, bool, str, float]:
-        """The frontier in numbers, whether the crawl is finished, the limit that has ended it or is about to, and when
-        the next page is to be visited again (UTC, 0: none is)."""
+    def get_totals(self, at_start: bool = False) -> tuple[Totals, bool, str, float]:
+        """The frontier in numbers, now or when the server started; whether the crawl is finished; the limit that has
+        ended it or is about to; and when the next page is to be visited again (UTC, 0: none is)."""
         frontier = self._frontier
-        return frontier.totals(), frontier.is_finished(), frontier.ended_by(), frontier.next_due()
+        totals = self._at_start if at_start else frontier.totals()
+        return totals, frontier.is_finished(), frontier.ended_by(), frontier.next_due()
 
 
 def start_addresses(urls: tuple[str, ...]) -> list[str]:

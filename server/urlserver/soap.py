@@ -139,11 +139,12 @@ def soap_service(service: UrlService) -> type:
             """Extend the lease of a job; answers for how many seconds."""
             return _answered(lambda: service.renew_job(ident or "", job or ""))
 
-        @rpc(_returns=_Totals)
-        def getTotals(ctx: Any) -> Any:
-            """The frontier in numbers, whether the crawl is finished, the limit that has ended it, if any, and when
-            the next page is to be visited again (seconds since 1970; 0: none is)."""
-            totals, finished, ended_by, next_due = _answered(service.get_totals)
+        @rpc(Boolean, _returns=_Totals)
+        def getTotals(ctx: Any, at_start: bool) -> Any:
+            """The frontier in numbers (with at_start: those of the moment when the server started), whether the crawl
+            is finished, the limit that has ended it, if any, and when the next page is to be visited again (seconds
+            since 1970; 0: none is)."""
+            totals, finished, ended_by, next_due = _answered(lambda: service.get_totals(bool(at_start)))
             numbers = {f.name: getattr(totals, f.name) for f in fields(Totals)}
             return _Totals(finished=finished, ended_by=ended_by, next_due=next_due, **numbers)
 
