@@ -4,7 +4,7 @@
     schedule     hands out the URL whose host may be asked next
     fetcher      one request of one URL: robots, redirects, limits (below it: robots with rules, transport with
                  answer, encoding and addresses, fields)
-    miner        decodes and mines what came back (below it: charset, links, text)
+    miner        decodes and mines what came back (below it: charset, links, and reading, which parses HTML)
     filtering    asks the user's filters whether the page is kept
     bundler      collects pages by domain, writes bundles and the report that belongs to them into the spool
     delivery     parcels of the spool to the servers (uploader sends bundles by FTP; patience waits for servers)

@@ -1,165 +1,85 @@
-"""How much of a page the HTML parser may be given, so that no page costs it more than a moment and some megabytes.
+"""Which pages the HTML parser can be given without harm, whatever is in them.
 
 The standard's algorithm takes the square of the input for pages built to do so (100,000 nested tags, 100,000
-attributes), and <font> left open a few thousand times makes gigabytes of 40 KB. A call of the parser can not be
-interrupted, so what exceeds the limits is cut off before. Honest pages stay far below them.
+attributes), and <font> left open a few thousand times makes gigabytes of 40 KB. Which tags nest, and which end tags
+count, only a parser knows; so what is said here rests on numbers that no arrangement of tags can get around. With these
+limits a page takes at most some tenths of a second and some 60 MB.
 """
 
 import re
-from collections import defaultdict
-from itertools import islice
+from collections import Counter
 
-MAX_BYTES = 8_000_000
-MAX_TAGS = 300_000  # start and end tags; about 200 bytes each in the parsed page
-MAX_DEPTH = 2_000  # elements open at once
-MAX_COPIES = 150_000  # elements that the parser repeats because formatting was left open; about 400 bytes each
-MAX_ATTRIBUTES = 1_000  # of one tag, counted where a tag is longer than a window
-MAX_MERGED = 200  # <html> and <body> tags: the attributes of all go to one element
+MAX_BYTES = 8_000_000  # more of a page is never parsed
+MAX_TAGS = 300_000  # likewise; about 200 bytes each in the parsed page
+HARMLESS_TAGS = 6_000  # each may cost as many steps as there are before it
 
-_WINDOW = 4096
-_FEW_TAGS = 1_500  # so few can not do harm, however they are arranged
-_MANY_TAGS = 40_000  # fewer cost about a second, however they are nested
+_HARMLESS_BYTES = 1_000_000
+_MAX_COPIES = 150_000  # elements that the parser repeats because formatting was left open; about 400 bytes each
+_FEW_TAGS = 500  # so few can not make more copies than that, however they are arranged
+_FEW_BYTES = 32_000  # so few can not hold so many attributes that it matters
+_MAX_ATTRIBUTES = 1_000  # of one tag
+_WINDOW = 1_024
 _SEPARATORS = (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'")
 
-_TOKEN = re.compile(rb"<(?:(!--)|(/?)([a-zA-Z][a-zA-Z0-9]*))")
-_ATTRIBUTE = re.compile(rb"""[^\s/>=]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*))?""")
-_RAW_END = {name: re.compile(rb"</" + name, re.IGNORECASE) for name in (b"script", b"style", b"textarea", b"title")}
-_FORMATTING = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
-_FORMATTING_NAMES = b"|".join(sorted(_FORMATTING - {b"a", b"nobr"}))  # of those two, one at a time is open
-_SLASH = ord("/")
-# Begins like a formatting element, <html> or <body>: the full list of names costs the expression engine ten times more.
-_REPEATED_TAG = re.compile(rb"<(?:[bBeEfFiItTuU]|[cC][oO]|[hH][tT]|[sS][>\s/mMtT])[^>]*")
-_FORMATTING_OR_MERGED = re.compile(rb"<(?:" + _FORMATTING_NAMES + rb"|html|body)(?![^\s/>])", re.IGNORECASE)
+# A tag ends with the first > unless that is in quotes, which are opened like this; in text it means nothing.
+_QUOTED_END = re.compile(rb"""=\s*+(?:"[^">]*+>|'[^'>]*+>)""")
+# Begins like a formatting element: the full list of names costs the expression engine ten times more.
+_CANDIDATE = re.compile(rb"<(?:[bBeEfFiItTuU]|[cC][oO]|[sS][>\s/mMtT])[^>]*")
+# Without a and nobr: of those, one at a time is open.
+_FORMATTING = re.compile(rb"<(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)(?![^\s/>])", re.IGNORECASE)
 _PLAIN_TAG = re.compile(rb"""<\w++(?:[\s/]++[^\s/>="']++(?:\s*+=\s*+(?:"[^">]*+"|'[^'>]*+'|[^\s"'>]++))?+)*+[\s/]*+""")
-_FORMATTING_TOKEN = re.compile(
-    rb"<(?:!--.*?(?:-->|\Z)|script.*?(?:</script|\Z)|style.*?(?:</style|\Z)|textarea.*?(?:</textarea|\Z)"
-    rb"|title.*?(?:</title|\Z)|(/?(?:" + _FORMATTING_NAMES + rb"))(?![^\s/>]))",
-    re.DOTALL,
-)
-# Never open for long: elements without content, and those that the next one of their kind closes.
-_SHORT = frozenset(
-    b"area base br col embed hr img input link meta param source track wbr "
-    b"body head html p li dd dt option optgroup tr td th tbody thead tfoot rp rt button".split()
-)
+_OPEN_OF_A_KIND = 3  # of formatting that is written in the same way, the parser keeps three open
+
+
+def is_harmless(html: bytes) -> bool:
+    """Whether the parser can be given all of a page. Most pages are; of others it is not known."""
+    tags = html.count(b"<")
+    if len(html) > _HARMLESS_BYTES or tags > HARMLESS_TAGS:
+        return False
+    if len(html) > _FEW_BYTES and (_may_have_a_large_tag(html) or _QUOTED_END.search(html)):
+        return False
+    return tags <= _FEW_TAGS or tags * _open_at_once(html) <= _MAX_COPIES
 
 
 def parsable(html: bytes) -> bytes:
-    """`html`, or the part of it before it becomes too much for the parser."""
-    html = html[:MAX_BYTES]
-    return html[: _end(html)] if _suspicious(html) else html
+    """The beginning of a page that may be given to the parser where time and memory are limited."""
+    return _cut(html, MAX_BYTES, MAX_TAGS)
 
 
-def _suspicious(html: bytes) -> bool:
-    """Whether tags may pile up: judged in bulk, which is ten times cheaper than looking at each tag."""
-    tags = html.count(b"<")
-    if tags > _MANY_TAGS or _may_have_a_large_tag(html):
-        return True
-    if tags <= _FEW_TAGS:
-        return False
-    kinds = {tag for tag in set(_REPEATED_TAG.findall(html)) if _FORMATTING_OR_MERGED.match(tag)}
-    if len(kinds) > MAX_MERGED or not all(map(_PLAIN_TAG.fullmatch, kinds)):
-        return True
-    # Of formatting that is written in the same way, the parser keeps three open.
-    return tags * 3 * len(kinds) > MAX_COPIES and tags * _formatting_open_at_once(html) > MAX_COPIES
+def harmless_beginning(html: bytes) -> bytes:
+    """A part of a page that is harmless, as much as can be found quickly."""
+    part = _cut(html, _HARMLESS_BYTES, HARMLESS_TAGS)
+    return part if is_harmless(part) else _cut(html, _FEW_BYTES, _FEW_TAGS)
 
 
-def _formatting_open_at_once(html: bytes) -> int:
+def _cut(html: bytes, max_bytes: int, max_tags: int) -> bytes:
+    html = html[:max_bytes]
+    if html.count(b"<") <= max_tags:
+        return html
+    return b"<".join(html.split(b"<", max_tags + 1)[: max_tags + 1])
+
+
+def _open_at_once(html: bytes) -> int:
     """At most how many formatting elements are open at any point."""
-    still_open: defaultdict[bytes, int] = defaultdict(int)
-    most = all_open = 0
-    for name in _FORMATTING_TOKEN.findall(html.lower()):
-        if not name:  # a comment, or something else that is no markup
-            continue
-        if name[0] != _SLASH:
-            still_open[name] += 1
-            all_open += 1
-            most = max(most, all_open)
-        elif still_open[name[1:]]:
-            still_open[name[1:]] -= 1
-            all_open -= 1
-    return most
+    number = 0
+    for tag, times in Counter(_CANDIDATE.findall(html)).items():
+        if _FORMATTING.match(tag):
+            if not _PLAIN_TAG.fullmatch(tag):  # it may go on behind what looked like its end, each time in another way
+                return len(html)
+            number += min(times, _OPEN_OF_A_KIND)
+    return number
 
 
 def _may_have_a_large_tag(html: bytes) -> bool:
     """A tag with very many attributes fills a window without any >."""
     position = 0
     while position < len(html):
-        end = html.find(b">", position, position + _WINDOW)
-        if end < 0:
+        if html.find(b">", position, position + _WINDOW) < 0:
             start = html.rfind(b">", max(0, position - _WINDOW), position) + 1
-            end = _next(html, b">", position)
-            if sum(html.count(separator, start, end) for separator in _SEPARATORS) > MAX_ATTRIBUTES:
+            end = html.find(b">", position)
+            end = end if end >= 0 else len(html)
+            if sum(html.count(separator, start, end) for separator in _SEPARATORS) > _MAX_ATTRIBUTES:
                 return True
             position = end
         position += _WINDOW
     return False
-
-
-def _next(html: bytes, mark: bytes, position: int) -> int:
-    found = html.find(mark, position)
-    return found if found >= 0 else len(html)
-
-
-def _end(html: bytes) -> int | None:
-    """Where the page exceeds a limit: follows what is open, roughly as the parser does."""
-    piles = _Piles()
-    position = 0
-    while token := _TOKEN.search(html, position):
-        position = token.end()
-        comment, closing, raw_name = token.groups()
-        name = (raw_name or b"").lower()
-        if comment:
-            position = _next(html, b"-->", position)
-        elif closing:
-            piles.close(name)
-        else:
-            end = _next(html, b">", position)
-            if piles.open(name) or (end - position > _WINDOW and _attributes(html, position, end) > MAX_ATTRIBUTES):
-                return token.start()
-            position = _raw_end(html, name, end)
-    return None
-
-
-def _attributes(html: bytes, start: int, end: int) -> int:
-    return sum(1 for _ in islice(_ATTRIBUTE.finditer(html, start, end), MAX_ATTRIBUTES + 1))
-
-
-def _raw_end(html: bytes, name: bytes, position: int) -> int:
-    """Where markup goes on after the start tag that ends at `position`: what is in a script is not markup."""
-    if name not in _RAW_END:
-        return position
-    end = _RAW_END[name].search(html, position)
-    return end.start() if end else len(html)
-
-
-class _Piles:
-    """Counts of what is open while the tags of one page go by."""
-
-    def __init__(self) -> None:
-        self._open: defaultdict[bytes, int] = defaultdict(int)
-        self._tags = self._merged = self._depth = self._formatting = self._copies = 0
-
-    def open(self, name: bytes) -> bool:
-        """Count a start tag; True if it is one too many."""
-        self._tags += 2
-        self._merged += name in (b"html", b"body")
-        if name in _FORMATTING:
-            self._formatting += 1
-        else:
-            self._copies += self._formatting
-        if name not in _SHORT:
-            self._open[name] += 1
-            self._depth += 1
-        return (
-            self._depth > MAX_DEPTH
-            or self._copies > MAX_COPIES
-            or self._tags > MAX_TAGS
-            or self._merged > MAX_MERGED
-        )
-
-    def close(self, name: bytes) -> None:
-        """Count an end tag; one without a start tag closes nothing."""
-        if self._open[name]:
-            self._open[name] -= 1
-            self._depth -= 1
-            self._formatting -= name in _FORMATTING

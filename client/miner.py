@@ -1,6 +1,6 @@
 """From what was fetched to what is stored: decodes a page, mines it, and writes its data.xml.
 
-HTML is parsed by lexbor, which works outside the interpreter lock. Other documents are kept as they are; of style
+HTML is read by reading/. Other documents are kept as they are; of style
 sheets the references are read. A page that cannot be mined is kept too, without links, and says so: nothing raises, no
 page is lost. What a page asks of robots is heeded here: it may not want to be kept, or its links to be followed.
 """
@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
-
 from client import bounds, charset, directives, embedded, links, text
 from client.fields import HTML_TYPES
+from client.reading.reader import Reader
+from client.reading.seen import Seen, Wanted
 from client.results import FetchResult, MinedPage
-from client.walk import Walked, walk
 from common import urls
 from common.page import PageMeta, PageText, page_xml
 from common.wire import JobSettings, Outcome
@@ -85,7 +84,7 @@ _HTML_EXTENSIONS = frozenset(["html", "htm", "xhtml"])
 _PATH_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})\Z")
 
 
-def mine(result: FetchResult, settings: JobSettings) -> MinedPage:
+def mine(result: FetchResult, settings: JobSettings, reader: Reader) -> MinedPage:
     """Make a page of what was fetched; an outcome without a page passes through."""
     if result.outcome is Outcome.STORED and result.task.sha1 and _sha1(result.body) == result.task.sha1:
         result = replace(result, outcome=Outcome.UNCHANGED)  # its links are known, too
@@ -99,7 +98,7 @@ def mine(result: FetchResult, settings: JobSettings) -> MinedPage:
     if not is_html and not settings.document_save:
         return MinedPage(result.task, Outcome.UNWANTED, result.content_type, result.status)
     try:
-        return _mined(result, settings) if is_html else _document(result, settings)
+        return _mined(result, settings, reader) if is_html else _document(result, settings)
     except Exception as error:  # last resort: whatever a page does to us, it is kept
         log.exception("cannot mine %s", result.task.url)
         name = "data.html" if is_html else _data_name(result)
@@ -119,31 +118,29 @@ def _document(result: FetchResult, settings: JobSettings) -> MinedPage:
     return _page(result, settings, _data_name(result), addresses=[address for address, _ in found])
 
 
-def _mined(result: FetchResult, settings: JobSettings) -> MinedPage:
+def _mined(result: FetchResult, settings: JobSettings, reader: Reader) -> MinedPage:
     encoding = charset.encoding_of(result.body, result.charset)
     html = _utf8(result.body, encoding)
-    part = bounds.parsable(html)
-    detail = f"mined in part: the first {len(part)} of {len(html)} bytes" if len(part) < len(html) else ""
-    # Without events: they cost a seventh of the time and only serve <selectedcontent>, with which a small page can
-    # make a huge one.
-    page = LexborHTMLParser(part, options=LexborDocumentOptions.WO_EVENTS)
-    seen = walk(page)
+    wanted = Wanted(settings.rel_nofollow, settings.document_save)
+    seen = reader.read(html, wanted, urls.host_of(result.task.url))
+    detail = f"mined in part: the first {seen.length} of {len(html)} bytes" if seen.length < len(html) else ""
     resolved = partial(links.resolved, base=seen.base, page_url=_address(result), encoding=encoding)
     found = resolved(seen.references)
     asked = _directives(result, settings, seen.metas)
     addresses = [address for address, _ in found] if asked.follow else []
-    if addresses and settings.rel_nofollow and (unfollowed := links.unfollowed(page)):
+    if addresses and seen.unfollowed:
+        unfollowed = frozenset(seen.unfollowed)
         followed = {reference: "" for reference in seen.references if reference not in unfollowed}
         addresses = [address for address, _ in resolved(followed)]
     if asked.refusal:
         return _refused(result, asked, addresses)
-    if settings.document_save and asked.follow:
-        shown = resolved(embedded.references(page))
+    if seen.shown and asked.follow:
+        shown = resolved(dict.fromkeys(seen.shown, ""))
         addresses = list(dict.fromkeys(addresses + [address for address, _ in shown]))[: links.MAX_LINKS]
     content = _content(found, seen) if settings.page_parse else PageText(found)
-    title = text.title(page)
-    if len(found) > _MANY_LINKS:  # each of these is large then, and data.xml too; always would cost a tenth of the time
-        del page, seen, html, part
+    title = seen.title
+    if len(found) > _MANY_LINKS:  # each of these is large then, and data.xml too
+        del seen, html
     return _page(result, settings, "data.html", encoding, title, content, addresses, detail)
 
 
@@ -171,7 +168,7 @@ def _utf8(body: bytes, encoding: str) -> bytes:
     return charset.text_of(body, encoding).encode()
 
 
-def _content(found: list[tuple[str, str]], seen: Walked) -> PageText:
+def _content(found: list[tuple[str, str]], seen: Seen) -> PageText:
     description, keywords = text.meta(seen.metas, ("description", "keywords"))
     return PageText(found, description, keywords, seen.text)
 

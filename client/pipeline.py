@@ -24,6 +24,7 @@ from client.jobs import ActiveJob, Jobs
 from client.miner import mine
 from client.outbox import Outbox, delivery_of
 from client.patience import Stopped, level_of, wait_seconds
+from client.reading.reader import Reader
 from client.recent import RecentlySent
 from client.results import FetchResult, MinedPage
 from client.robots import Robots
@@ -41,7 +42,6 @@ _MAX_JOBS = 50  # a job stays until its last parcel is delivered, so this bounds
 _MAX_HARVEST_BYTES = 32 << 20  # a harvest with more is cut at once
 _ROOM_BYTES = 40 << 20  # for pages that are fetched and not packed; with more, downloads wait
 _LARGE_PAGE_BYTES = 1 << 20
-_MINING_AT_ONCE = 1
 _TICK_SECONDS = 0.2
 _STOP_FETCH_SECONDS = 10.0  # fetches under way get so long to end when the client stops
 _HOST_FAILURES = (Outcome.DNS, Outcome.REFUSED, Outcome.TIMEOUT, Outcome.TLS)
@@ -74,7 +74,7 @@ class Pipeline:
         self._to_mine: queue.Queue[_Fetched | None] = queue.Queue(maxsize=2 * pairs)
         self._room = Room(_ROOM_BYTES)
         self._recent = RecentlySent()
-        self._mining = threading.Semaphore(_MINING_AT_ONCE)
+        self._reader = Reader()
         self._mining_large = threading.Lock()
         self._jobs = Jobs(services.spool)
         self._outbox = Outbox(services, self._jobs, self._recent, self._newest_settings, self._wake)
@@ -102,6 +102,7 @@ class Pipeline:
         downloads = [self._start(f"download {number}", self._download_loop) for number in range(1, self._pairs + 1)]
         self._coordinate(coordinator)
         self._end_fetching(downloads, mines)
+        self._reader.close()
         self._services.filters.close()
         self._order_cuts(everything=True)
         self._outbox.end()
@@ -288,11 +289,11 @@ class Pipeline:
                 self._wake.set()
 
     def _mined(self, result: FetchResult, settings: JobSettings) -> MinedPage:
-        """More at once would only wait for the interpreter lock; of large pages one, because parsed they are huge."""
+        """Of large pages one at a time, because mined they are huge."""
         large = self._mining_large if len(result.body) > _LARGE_PAGE_BYTES else contextlib.nullcontext()
         try:
-            with large, self._mining:
-                return mine(result, settings)
+            with large:
+                return mine(result, settings, self._reader)
         except Exception:  # a mistake of ours must cost this page only
             _log.exception("mining %s", result.task.url)
             return MinedPage(result.task, Outcome.INTERNAL, "the client made a mistake; its log has it")

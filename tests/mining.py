@@ -1,15 +1,18 @@
 """Mines bytes as the client does, and gives what comes out in a form that is easy to compare."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from lxml import etree
 
 from client import miner
-from client.results import FetchResult
-from common.wire import Outcome, UrlTask
+from client.reading.reader import Reader
+from client.results import FetchResult, MinedPage
+from common.wire import JobSettings, Outcome, UrlTask
 from tests.tickets import job_settings
 
 SETTINGS = job_settings(document_save=False)
+READER = Reader()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +30,26 @@ class Mined:
         return [address for address, _ in self.links]
 
 
+def mine(result: FetchResult, settings: JobSettings = SETTINGS) -> MinedPage:
+    """As the pipeline does it."""
+    return miner.mine(result, settings, READER)
+
+
+def peak_kilobytes_outside() -> int:
+    """How much memory the process has had that reads what may do harm; 0 if there is none."""
+    if READER._process is None:
+        return 0
+    status = Path(f"/proc/{READER._process._process.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
 def mined(body: bytes, url: str, charset: str = "") -> Mined:
     """What `client.miner` finds in an HTML page with this body; `charset` is that of the HTTP header."""
     task = UrlTask(url)
     result = FetchResult(
         task, Outcome.STORED, status=200, final_url=url, content_type="text/html", charset=charset, body=body
     )
-    page = miner.mine(result, SETTINGS)
+    page = mine(result)
     assert page.meta is not None
     root = etree.fromstring(page.xml)
     links = [(link.get("url", ""), link.text or "") for link in root.iterfind("links/link")]

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from client.children import ChildTrouble
 from client.filtering.loading import FilterError, filter_files
 from client.filtering.page import Page
-from client.filtering.process import FilterProcess, ProcessTrouble
+from client.filtering.process import FilterProcess
 from client.results import MinedPage
 from common.errors import ConfigError
 from common.names import page_folder
@@ -25,7 +26,7 @@ def check(folder: Path) -> None:
     try:
         filter_files(folder)
         FilterProcess(folder, max_seconds=1.0).end()
-    except (FilterError, ProcessTrouble) as error:
+    except (FilterError, ChildTrouble) as error:
         raise ConfigError(f"filters: {error}") from error
 
 
@@ -60,7 +61,7 @@ class _Filter:
             trace = text and f"\n{text}"
             _log.warning("filter %s %s; its page counts as kept (time %d)%s", self.name, kind, times, trace)
 
-    def lose(self, error: ProcessTrouble) -> None:
+    def lose(self, error: ChildTrouble) -> None:
         """It has cost its process."""
         self.note(str(error))
         self.lost += 1
@@ -122,7 +123,7 @@ class Filters:
                     each = waiting.pop(0)
                     if each.takes(answer):
                         return each.name
-            except ProcessTrouble as error:
+            except ChildTrouble as error:
                 process.kill()
                 waiting.pop(0).lose(error)
         return ""
@@ -138,7 +139,7 @@ class Filters:
                 self._process.kill()  # dead already; it still has our end of the connection
             self._process = self._started()
             self._failed_starts = 0
-        except (ProcessTrouble, OSError) as error:  # OSError: such as no more processes
+        except (ChildTrouble, OSError) as error:  # OSError: such as no more processes
             self._process = None
             self._failed_starts += 1
             _log.error("the filters cannot be started: %s", error)

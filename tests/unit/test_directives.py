@@ -2,11 +2,11 @@
 
 import pytest
 
-from client import miner
 from client.directives import FREE, Directives, directives
 from client.results import FetchResult, MinedPage
 from common.page import links_in
 from common.wire import Outcome, UrlTask
+from tests.mining import mine
 from tests.tickets import job_settings
 
 URL = "http://example.org/dir/page.html"
@@ -86,7 +86,7 @@ def _mine(html: str, content_type: str = "text/html", tags: tuple[str, ...] = ()
         body=html.encode(),
         robots_tags=tags,
     )
-    return miner.mine(result, job_settings(agent_name=AGENT, **settings))
+    return mine(result, job_settings(agent_name=AGENT, **settings))
 
 
 def _paths(page: MinedPage) -> list[str]:

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from client import miner
 from client.embedded import css_references, srcset_references
 from client.results import FetchResult
 from common.page import links_in
 from common.wire import Outcome, UrlTask
+from tests.mining import mine
 from tests.tickets import job_settings
 
 URL = "http://example.org/dir/page.html"
@@ -18,7 +18,7 @@ def _reported(body: str, content_type: str = "text/html", *, documents: bool = T
     result = FetchResult(
         UrlTask(URL), Outcome.STORED, status=200, final_url=URL, content_type=content_type, body=body.encode()
     )
-    page = miner.mine(result, job_settings(document_save=documents))
+    page = mine(result, job_settings(document_save=documents))
     return [link.removeprefix("http://example.org") for link in page.links]
 
 
@@ -51,7 +51,7 @@ def test_links_come_first_and_alone_are_recorded() -> None:
     html = "<base href=/b/><img src=1><a href=2>two</a><a href=1>one</a>"
     assert _reported(html) == ["/b/2", "/b/1"]
     result = FetchResult(UrlTask(URL), Outcome.STORED, content_type="text/html", body=html.encode() + b"<img src=3>")
-    page = miner.mine(result, job_settings())
+    page = mine(result, job_settings())
     assert links_in(page.xml) == ["http://example.org/b/2", "http://example.org/b/1"]
     assert page.links[2:] == ["http://example.org/b/3"]
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from client.filtering.filters import Filters, check
-from client.miner import mine
 from client.results import FetchResult, MinedPage
 from common.errors import ConfigError
 from common.wire import Outcome, UrlTask
 from tests.integration.daemon import is_alive
+from tests.mining import mine
 from tests.unit.test_miner import SETTINGS
 from tests.waiting import wait_until
 

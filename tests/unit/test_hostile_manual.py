@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from client import bounds, encoding, fields, links, robots, rules
+from client.reading import child, reader
 from common import urls
 from common.settings import UrlServerSettings, default_of, keys_of, written
 from common.wire import Outcome
@@ -36,4 +37,7 @@ def test_other_limits() -> None:
     assert int(LIMITS["URL"]) == urls.MAX_URL_LENGTH
     assert f"links per page: {links.MAX_LINKS:,}" in PAGE
     assert int(LIMITS["HTML that is parsed"]) == bounds.MAX_BYTES
-    assert f"{bounds.MAX_TAGS:,} tags, {bounds.MAX_DEPTH:,} open" in PAGE
+    assert f"at most {bounds.MAX_TAGS:,} tags" in PAGE
+    assert f"{bounds.HARMLESS_TAGS:,} tags, and little formatting" in PAGE
+    assert float(LIMITS["reading a page"]) == reader.MAX_SECONDS
+    assert f"seconds, and {child.MAX_MEMORY_BYTES >> 20} MB" in PAGE

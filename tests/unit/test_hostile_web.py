@@ -12,7 +12,6 @@ import pytest
 from lxml import etree
 
 from client.fetcher import Fetcher, Turn, Visit
-from client.miner import mine
 from client.results import FetchResult, MinedPage
 from client.robots import Robots
 from client.transport import Transport
@@ -20,6 +19,7 @@ from common.bundle import BundleWriter, read_pages
 from common.clock import ManualClock
 from common.urls import MAX_URL_LENGTH, host_of
 from common.wire import HostShare, JobSettings, Outcome, UrlTask
+from tests.mining import mine
 from tests.tickets import job_settings
 from tests.web.call import PAGE
 from tests.web.hostile_cases import ENCODINGS, HTML, NAMES, REDIRECTS, SLOW, STATUSES, TRANSFERS, TYPES, Case

@@ -1,0 +1,117 @@
+"""Reading pages: here or in another process, the same is seen; what goes wrong there costs the rest of a page."""
+
+import logging
+import os
+import signal
+
+import pytest
+
+from client.children import ChildTrouble
+from client.reading.process import ReadingProcess
+from client.reading.reader import Reader
+from client.reading.seen import Seen, Wanted, see
+from tests.waiting import wait_until
+
+ALL = Wanted(unfollowed=True, shown=True)
+HTML = (
+    "<title>T \N{SNOWMAN}</title><base href=/b/><meta name=Keywords content='a, b'><p>One<a href=x>two</a>"
+    "<a rel=nofollow href=y>three</a><img src=z><p>four"
+).encode()
+RISKY = HTML + b"<i>x</i>" * 4_000
+BOMB = b"<!-->" + b"<div>" * 100_000
+
+
+@pytest.fixture
+def reader():
+    made = Reader(max_seconds=60.0)
+    yield made
+    made.close()
+
+
+def test_what_is_seen() -> None:
+    seen = see(HTML, ALL)
+    assert seen == Seen(
+        len(HTML), "T ☃", "/b/", [("keywords", "a, b")], {"x": "two", "y": "three"}, "Onetwothree four", ["y"], ["z"]
+    )
+    assert see(HTML, Wanted()).unfollowed == see(HTML, Wanted()).shown == []
+
+
+def test_it_can_cross_a_border() -> None:
+    assert Seen.unpacked(see(HTML, ALL).packed()) == see(HTML, ALL)
+
+
+def test_another_process_sees_the_same() -> None:
+    process = ReadingProcess()
+    for html in (HTML, b"", RISKY, "\ud800".encode("utf-8", "surrogatepass") + b"\x00\xff"):
+        assert process.read(html, ALL, 60.0) == see(html, ALL)
+    process.end()
+    assert not process.is_alive
+
+
+def test_harmless_pages_start_no_process(reader: Reader) -> None:
+    assert reader.read(HTML, ALL, "a") == see(HTML, ALL)
+    assert reader._process is None
+
+
+def test_other_pages_are_read_outside(reader: Reader) -> None:
+    for _ in range(2):
+        assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL)
+    assert reader._process is not None
+    assert reader._process.is_alive
+
+
+def test_a_page_that_takes_too_long_is_read_in_part_and_its_host_gets_no_more_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reader = Reader(max_seconds=0.5)
+    seen = reader.read(HTML + BOMB, ALL, "hostile.example")
+    assert seen.references == {"x": "two", "y": "three"}
+    assert 0 < seen.length < len(HTML + BOMB)
+    assert "did not answer in time" in caplog.text
+    assert reader.read(RISKY, ALL, "hostile.example").length < len(RISKY)
+    assert reader._process is None, "nobody was asked"
+    reader.close()
+
+
+def test_too_much_memory_ends_the_process_of_the_page_only(reader: Reader, caplog: pytest.LogCaptureFixture) -> None:
+    fonts = b"".join(b"<font size=%d>" % number for number in range(3_000))
+    html = HTML + fonts + b"<p>x" * 3_000  # nine million elements
+    seen = reader.read(html, ALL, "hostile.example")
+    assert (seen.title, list(seen.references)) == ("T ☃", ["x", "y"])
+    assert seen.length < len(html)
+    assert "the beginning is read" in caplog.text
+    assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_process_that_was_killed_is_started_again(reader: Reader, number: int) -> None:
+    reader.read(RISKY, ALL, "a")
+    process = reader._process
+    assert process is not None
+    os.kill(process._process.pid, number)
+    wait_until(lambda: not process.is_alive, 10)
+    assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL)
+
+
+def test_without_a_process_pages_are_read_in_part(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise BlockingIOError("no more processes")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("client.reading.reader.ReadingProcess", refuse)
+        with caplog.at_level(logging.WARNING):
+            assert reader.read(RISKY, ALL, "a").title == "T ☃"
+    assert "no more processes" in caplog.text
+    assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL), "which is not the fault of the host"
+
+
+def test_it_ends_when_nobody_talks_to_it_any_more() -> None:
+    process = ReadingProcess()
+    process.read(HTML, ALL, 60.0)
+    process.link.shutdown(2)
+    wait_until(lambda: not process.is_alive, 10)
+    with pytest.raises(ChildTrouble, match="ended its process"):
+        process.read(HTML, ALL, 60.0)
+    process.kill()
