@@ -40,13 +40,16 @@ _REFRESH = re.compile(
 
 def written(raw: str | None) -> str:
     """A reference as it is written, without fragment; empty if it stays inside the page or is junk."""
-    return raw.partition("#")[0].strip() if raw and len(raw) <= _MAX_RAW_LENGTH else ""
+    if not raw or raw[0] == "#" or len(raw) > _MAX_RAW_LENGTH:
+        return ""
+    return (raw.partition("#")[0] if "#" in raw else raw).strip()
 
 
 def target(node: LexborNode) -> str | None:
     """To what an anchor refers."""
-    href = node.attrs.get("href")
-    if href is None and (href := node.attrs.get("xlink:href")) is not None:
+    attributes = node.attrs
+    href = attributes.get("href")
+    if href is None and (href := attributes.get("xlink:href")) is not None:
         return href if is_in_drawing(node) else None
     return href
 

@@ -71,28 +71,30 @@ def _pieces(nodes: Iterator[LexborNode], found: Walked) -> list[str]:
     pieces: list[str] = []
     in_word = False  # the next text would continue the last one
     block = 0  # the one that began last
-    role_of = _ROLES.get
+    role_of, references = _ROLES.get, found.references
     for node in nodes:
         role = role_of(node.tag_id)
         if role is None:
             continue
         if role == _TEXT:
-            text = node.text_content
-            if not text:
-                continue
-            if in_word and text[0] > " " and _is_after_block(node, block):
+            if text := node.text_content:
+                if in_word and text[0] > " " and _is_after_block(node, block):
+                    pieces.append(" ")
+                pieces.append(text)
+                in_word = text[-1] > " "
+        elif role == _ANCHOR:
+            reference = links.written(links.target(node))
+            if reference and not references.get(reference):
+                references[reference] = links.anchor_text(node)
+        else:
+            if role & _BLOCK:
                 pieces.append(" ")
-            pieces.append(text)
-            in_word = text[-1] > " "
-            continue
-        if role & _BLOCK:
-            pieces.append(" ")
-            in_word = False
-            block = node.mem_id
-        if role != _BLOCK:
-            _note(node, role, found)
-            if role & _HIDE:
-                _pass_hidden(node, nodes, found)
+                in_word = False
+                block = node.mem_id
+            if role != _BLOCK:
+                _note(node, role, found)
+                if role & _HIDE:
+                    _pass_hidden(node, nodes, found)
     return pieces
 
 

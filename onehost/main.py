@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from client.coordinator import Coordinator
 
 SUMMARY_NAME = "summary.txt"
-_TICK_SECONDS = 0.25
+_SHORT_TICK_SECONDS, _TICK_SECONDS = 0.05, 0.25
 _LINE_SECONDS = 2.0
 _RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries come sooner than in a long crawl
 _AT_ONCE = ("max_time", "max_bytes")  # limits that end a crawl also while jobs are out; their URLs are given back
@@ -185,7 +185,7 @@ class Crawl:
     def _watch(self, coordinator: "Coordinator") -> bool:
         """Until the crawl is finished (True) or interrupted (False)."""
         next_line = 0.0
-        while not self._interrupted.wait(_TICK_SECONDS):
+        while not self._interrupted.wait(self._until_next_look()):
             for part in (self._url, self._ftp, self._client):
                 if part.keep_alive():
                     print(f"crawl: {part.name} had died and was started again", file=sys.stderr, flush=True)
@@ -199,6 +199,13 @@ class Crawl:
                 next_line = time.monotonic() + _LINE_SECONDS
                 print(self._progress(), flush=True)
         return False
+
+    def _until_next_look(self) -> float:
+        """Seconds. The end is to be noticed soon, and looking costs both sides a few milliseconds."""
+        now = self._last
+        done = max(now.done - self._before.done, 1)
+        left = (now.queued + now.leased) * (time.monotonic() - self._started) / done  # seconds, about
+        return min(max(left / 4, _SHORT_TICK_SECONDS), _TICK_SECONDS)
 
     def _is_over(self, coordinator: "Coordinator") -> bool:
         """Whether a limit ends the crawl at once."""

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from io import BufferedReader
 from itertools import count, islice
 from pathlib import Path
 from typing import IO
@@ -19,6 +20,7 @@ from common.lifeline import end_with_parent
 
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 90.0
+_PIECE_BYTES = 1 << 16
 _MAX_RESTARTS = 5  # in a row
 _HEALTHY_SECONDS = 60.0  # one that has lived so long does not belong to a row of deaths
 
@@ -55,11 +57,11 @@ class Part:
     def __init__(self, name: str, module: str, ready: str, log: Path, log_on_screen: bool = False) -> None:
         self.name = name
         self._module = module
-        self._ready = re.compile(ready)
+        self._ready = re.compile(ready.encode())
         self._log = log
         self._log_on_screen = log_on_screen
         self._arguments: Sequence[str] = ()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._reader: _Reader | None = None
         self._restarts = 0
         self._started = 0.0
@@ -73,14 +75,13 @@ class Part:
         """Start, without waiting."""
         self._arguments = arguments
         self._started = time.monotonic()
-        log = self._log.open("a", encoding="utf-8")
+        log = self._log.open("ab")
         self._process = subprocess.Popen(
             # -P: a folder of the user's that is called like one of our packages must not get in the way
             [sys.executable, "-P", "-m", self._module, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=None if self._log_on_screen else log,
-            text=True,
             start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
             preexec_fn=functools.partial(end_with_parent, os.getpid()),
         )
@@ -129,15 +130,15 @@ class Part:
 class _Reader:
     """Copies a part's standard output to its log, and waits for the line that says it is ready."""
 
-    def __init__(self, stream: IO[str], log: IO[str], ready: re.Pattern[str]) -> None:
+    def __init__(self, stream: BufferedReader, log: IO[bytes], ready: re.Pattern[bytes]) -> None:
         self._stream = stream
         self._log = log
         self._pattern = ready
-        self._match: re.Match[str] | None = None
+        self._match: re.Match[bytes] | None = None
         self._done = threading.Event()
         threading.Thread(target=self._copy, daemon=True).start()
 
-    def wait(self) -> re.Match[str] | None:
+    def wait(self) -> re.Match[bytes] | None:
         self._done.wait(_READY_SECONDS)
         return self._match
 
@@ -146,7 +147,12 @@ class _Reader:
             for line in self._stream:
                 self._log.write(line)
                 self._log.flush()
-                if self._match is None and (match := self._pattern.search(line)):
+                if match := self._pattern.search(line):
                     self._match = match
                     self._done.set()
+                    break
+            # A client writes a line for each page: they are not looked at any more.
+            while piece := self._stream.read1(_PIECE_BYTES):
+                self._log.write(piece)
+                self._log.flush()
         self._done.set()

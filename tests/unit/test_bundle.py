@@ -289,3 +289,11 @@ def test_file_names(name: str, parts: tuple[str, int, str, str] | None) -> None:
     assert bundle.parse_bundle_name(name) == parts
     if parts:
         assert bundle.bundle_name(*parts) == name
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 8**11 - 1, 8**11])
+@pytest.mark.parametrize("name", ["a", "a/b.html", "x" * 100, "x" * 101, "ž/data.html", "a" * 300])
+def test_tar_headers_are_those_of_the_library(name: str, size: int) -> None:
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime = size, 1_700_000_000
+    assert bundle._tar_header(name, size, 1_700_000_000) == info.tobuf(tarfile.PAX_FORMAT)
