@@ -27,6 +27,7 @@ from server.frontier.store import Table
 
 _NEXT_JOB_KEY = b"next job"
 _FEW_URLS = 8  # a job takes at least so many URLs of a host if it has them: one robots.txt and one connection serve all
+_SMALL_JOB = 50  # URLs; smaller ones cost more calls and bundles than they gain
 _SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 15.0
 
 
@@ -96,7 +97,7 @@ class Leasing:
     def _new(self, client: str, request: str, wanted: int, now: float) -> Lease | None:
         core = self._core
         new_budget = max(0, core.limits.urls_left(wanted))
-        budget = min(wanted, new_budget + core.books.totals.again)
+        budget = min(wanted, new_budget + core.books.totals.again, self._fair_part())
         share = core.turns.fair_share(client, now)
         change, picked, tasks, served = Change(), list[int](), dict[str, Task](), 0
         try:
@@ -121,6 +122,13 @@ class Leasing:
         lease = Lease(record, tasks)
         core.leases.add(lease)
         return lease
+
+    def _fair_part(self) -> int:
+        """How many URLs one client may take of what is left, so that all end together and none has the last job."""
+        return max(_SMALL_JOB, -(-self._core.books.totals.queued // self._clients()))
+
+    def _clients(self) -> int:
+        return len(self._core.leases.clients() | self._callers.keys())
 
     def _take(
         self, change: Change, hosts: Sequence[Host], budget: int, new_budget: int, tasks: dict[str, Task], client: str
@@ -171,7 +179,7 @@ class Leasing:
 
     def _handed_out(self, lease: Lease, is_new: bool) -> Leased:
         core = self._core
-        clients = len(core.leases.clients() | self._callers.keys())
+        clients = self._clients()
         urls = Counter([task.host for task in lease.tasks.values()])
         shares = [
             self._share(core.hosts.by_id(host), lease, number if is_new else 0, clients)

@@ -185,11 +185,33 @@ def test_a_job_holds_many_hosts(frontiers: Make) -> None:
     assert len(leased.hosts) >= 10
 
 
+def test_what_is_left_is_shared_out_so_that_all_end_together(frontiers: Make) -> None:
+    case = frontiers(delay_seconds=0, connections_per_host=8)
+    case.add(*pages("big", 1_000))
+    first = case.lease("a", "1", wanted=900)
+    assert len(first.tasks) == 900, "nobody else has asked"
+    case.frontier.release("a", first.job)
+    assert len(case.lease("b", "1", wanted=900).tasks) == 500
+    assert len(case.lease("a", "2", wanted=900).tasks) == 250
+    for number in range(2, 20):
+        case.lease("b", str(number), wanted=900)
+    assert case.frontier.totals().queued == 0
+
+
+def test_the_smallest_jobs_are_not_tiny(frontiers: Make) -> None:
+    case = frontiers(delay_seconds=0, connections_per_host=8)
+    case.add("http://other/")
+    case.lease("b", "1")
+    case.add(*pages("big", 70))
+    assert [len(case.lease("a", str(number)).tasks) for number in range(3)] == [50, 20, 0]
+
+
 # --- delays
 
 
 def delay_of(case: Case, name: str) -> float:
     return case.frontier.explain(f"http://{name}/").host.delay_seconds
+
 
 
 @pytest.mark.parametrize(("latency", "delay"), [(0.5, 1.0), (4.0, 4.0), (1e9, 60.0)])
