@@ -78,7 +78,7 @@ def read(result: FetchResult, sitemaps_of: SitemapsOf) -> MinedPage:
     url = result.final_url or task.url
     content = sitemaps.read(result.body, url, f"{result.content_type}; charset={result.charset}")
     number = len(content.entries) + len(content.sitemaps)
-    detail = f"the sitemap {content.problem}" if content.problem else ""
+    detail = f"the file {content.problem}" if content.problem else ""
     if not number and (content.problem or result.content_type in HTML_TYPES):
         return _unread(plain, result, detail)
     if detail:

@@ -111,11 +111,11 @@ def _check_ends(folder: Path, crawls: Crawls, site: Site, usual: str) -> None:
     assert summary["pages stored"] == str(len(crawls.stored()))
     assert summary["failed"].startswith("2 "), "the usual place that nobody names is not among them"
     blacklist = (folder / ".mem" / "blacklist.txt").read_text()
-    assert f"{site.homes[0]}/entities.xml\tbad_content\tthe sitemap declares entities\t" in blacklist
+    assert f"{site.homes[0]}/entities.xml\tbad_content\tthe file declares entities\t" in blacklist
     assert f"{site.homes[0]}/missing.xml\tnot_found\tstatus 404\t" in blacklist
     log = (folder / ".mem" / "clientCrawler.log").read_text()
-    assert "/damaged.xml: the sitemap is damaged: " in log
-    assert "/bomb.xml.gz: the sitemap is longer than 52428800 bytes; the 1 addresses before that count" in log
+    assert "/damaged.xml: the file is damaged: " in log
+    assert "/bomb.xml.gz: the file is longer than 52428800 bytes; the 1 addresses before that count" in log
     explained = run_admin(folder, "explain", usual).stdout
     assert "kind      sitemap" in explained
     assert "reason    listed" in explained
@@ -171,7 +171,7 @@ def test_a_sitemap_that_has_moved_and_what_only_seems_to_be_one(tmp_path: Path) 
 
 
 def test_only_what_has_changed_is_asked_for_again(tmp_path: Path) -> None:
-    """Pages have a long period of their own; the sitemap is read again after the shortest."""
+    """Pages have a long period of their own; the file is read again after the shortest."""
     options = ("--sitemaps", "1", "--period", "adaptive", "--period-min", "0.0005", "--period-max", "1000")
     with run_web(hosts=2, pages=2, odd=False) as web:
         site = Site(web)
