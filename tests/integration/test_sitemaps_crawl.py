@@ -1,17 +1,21 @@
 """Sitemaps by the real commands: pages that no link leads to are stored, only what has changed is asked for again."""
 
 import gzip
+import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.integration.admin import ask_admin, run_admin
+from tests.integration.cluster import Cluster, run_cluster
 from tests.integration.onecommand import Crawls
 from tests.integration.test_recrawl import Rounds, each
+from tests.waiting import wait_until
 from tests.web.running import RunningWeb, run_web
 
 pytestmark = pytest.mark.integration
@@ -180,9 +184,15 @@ def test_only_what_has_changed_is_asked_for_again(tmp_path: Path) -> None:
         sitemap = site.file(0, "sitemap.xml", urlset(dict.fromkeys([*pages, stranger], "2026-01-01")))
         rounds = Rounds(tmp_path, web, *options)
         nothing = Counter([(f"{site.homes[1]}/sitemap.xml", 404)])
+
+        def next_round() -> Counter[tuple[str, int]]:
+            due = datetime.fromisoformat(ask_admin(tmp_path, "explain", sitemap)["due"]) + timedelta(seconds=1)
+            wait_until(lambda: datetime.now(UTC) > due, 60)
+            return rounds.run_now()
+
         first = rounds.run_now()
         assert first == each(web.truth.stored | set(pages) | {sitemap}, 200) + nothing
-        assert rounds.run() == each({sitemap}, 304), "nothing has changed; what is not there is looked for rarely"
+        assert next_round() == each({sitemap}, 304), "nothing has changed; what is not there is looked for rarely"
 
         changed, claimed, same, dreaming = pages
         web.changes.page(changed, "Another title")
@@ -190,8 +200,43 @@ def test_only_what_has_changed_is_asked_for_again(tmp_path: Path) -> None:
         new = site.page(0, "new")
         dates = {changed: now, claimed: now, stranger: now, same: "2026-01-01", dreaming: "2099-01-01", new: ""}
         site.file(0, "sitemap.xml", urlset(dates))
-        assert rounds.run() == each({sitemap, changed, new}, 200) + each({claimed}, 304)
+        assert next_round() == each({sitemap, changed, new}, 200) + each({claimed}, 304)
         assert rounds.visited() == "2  (1 changed, 1 unchanged)"
-        assert rounds.run() == each({sitemap}, 304)
+        assert next_round() == each({sitemap}, 304)
         assert rounds.crawls.stored() == Counter([*web.truth.stored, *pages, new, changed])
         assert ask_admin(tmp_path, "audit")["differences"]["number"] == 0
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("victim", ["url", "one"])
+def test_a_kill_loses_nothing_that_only_sitemaps_know(tmp_path: Path, victim: str) -> None:
+    chance = random.Random(victim)
+    options = ("--sitemaps", "1", "--delay", "0.04", "--report-seconds", "0.3", "--urls-to-crawl", "12")
+    with run_web(hosts=2, pages=5, odd=False) as web:
+        site = Site(web)
+        for host in range(2):
+            parts = [
+                site.file(host, f"{part}.xml", urlset(site.page(host, f"{part}-{number}") for number in range(10)))
+                for part in range(5)
+            ]
+            site.robots(host, [site.file(host, "index.xml", index(parts))])
+        wanted = web.truth.stored | site.hidden
+        with run_cluster(tmp_path, web.start_urls, *options) as cluster:
+            cluster.start("one")
+            for number in range(5):
+                wait_until(lambda number=number: _known(cluster) > 8 * number, 60)
+                threading.Event().wait(chance.uniform(0.0, 0.4))
+                cluster.kill(victim)
+                cluster.start(victim)
+            totals = cluster.wait_until_finished()
+            assert cluster.stop("one") == 0
+            assert set(cluster.stored_urls()) == wanted
+            assert (totals.stored, totals.failed) == (len(wanted), 0)
+            assert cluster.stop("url") == 0
+            assert cluster.stop("ftp") == 0
+            assert ask_admin(cluster.host, "audit")["differences"]["number"] == 0
+
+
+def _known(cluster: Cluster) -> int:
+    totals = cluster.totals()
+    return totals[0].known if totals else -1
