@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from client import sitemaps
 from client.fields import HTML_TYPES
 from client.results import FetchResult, MinedPage
+from common.clock import Clock
 from common.urls import host_of, origin_of, path_of
 from common.wire import Kind, ListedUrl, Outcome, UrlTask
 
 # How a sitemap that nobody names may be called where its usual place redirects to; anything else says "not found".
 _SITEMAP_WORD, _SITEMAP_ENDS = "sitemap", (".xml", ".gz", ".txt")
 _MAX_ORIGINS = 20_000  # that are remembered; one that is told again costs the server a few look-ups
+_MAX_AGE_SECONDS = 86_400  # as long as a robots.txt is kept: another one may name others
 
 _log = logging.getLogger(__name__)
 
@@ -29,26 +31,28 @@ SitemapsOf = Callable[[str], Sequence[str] | None]  # origin -> what its robots.
 class Origins:
     """The origins whose sitemaps were told to the server. One for each process; used by all download threads."""
 
-    def __init__(self, max_origins: int = _MAX_ORIGINS) -> None:
+    def __init__(self, clock: Clock, max_origins: int = _MAX_ORIGINS) -> None:
+        self._clock = clock
         self._max_origins = max_origins
         self._lock = threading.Lock()  # guards _told
-        self._told: OrderedDict[str, None] = OrderedDict()
+        self._told: OrderedDict[str, float] = OrderedDict()  # origin -> until when that is enough
 
     def has(self, origin: str) -> bool:
-        """Whether there is nothing to tell of it any more."""
+        """Whether there is nothing to tell of it now."""
         with self._lock:
-            if origin in self._told:
-                self._told.move_to_end(origin)
-                return True
-            return False
+            if self._told.get(origin, 0.0) <= self._clock.ticks():
+                return False
+            self._told.move_to_end(origin)
+            return True
 
     def news(self, origin: str, depth: int, named: Iterable[str]) -> Sequence[ListedUrl]:
         """What there is to tell: the sitemaps that robots.txt names, and one that may be there; with the depth of the
-        page that was visited. Nothing the second time."""
+        page that was visited. Nothing the second time within a day."""
+        if self.has(origin):  # told by another thread, a moment ago; both at once do no harm
+            return ()
         with self._lock:
-            if origin in self._told:  # by another thread, a moment ago
-                return ()
-            self._told[origin] = None
+            self._told[origin] = self._clock.ticks() + _MAX_AGE_SECONDS
+            self._told.move_to_end(origin)
             if len(self._told) > self._max_origins:
                 self._told.popitem(last=False)
         return list(_of_origin(origin, depth, named))

@@ -76,7 +76,7 @@ class Pipeline:
         self._to_mine: queue.Queue[_Fetched | None] = queue.Queue(maxsize=2 * pairs)
         self._room = Room(_ROOM_BYTES)
         self._recent = RecentlySent()
-        self._origins = listing.Origins()
+        self._origins = listing.Origins(services.clock)
         self._mining = threading.Semaphore(_MINING_AT_ONCE)
         self._mining_large = threading.Lock()
         self._jobs = Jobs(services.spool)

@@ -99,7 +99,7 @@ def take_in(core: Core, change: Change, listed: Listed, late: Collection[bytes])
 def _take_new(core: Core, change: Change, key: bytes, item: _Named, rule: str) -> bool:
     name = host_of(item.url)
     host = core.hosts.find(name)
-    if host is not None and _has_enough(host):
+    if host is not None and _has_enough(host, item):
         return False
     host = change.touch(core.hosts.get_or_make([name])[name])
     host.known += 1
@@ -114,7 +114,7 @@ def _take_new(core: Core, change: Change, key: bytes, item: _Named, rule: str) -
 def _take_over(core: Core, change: Change, key: bytes, item: _Named, state: UrlState) -> bool:
     """A URL that was taken for a page is a sitemap, if nobody is about to visit it. Its page stays, if it has one."""
     host = core.hosts.by_id(state.place.host)
-    if _has_enough(host):
+    if _has_enough(host, item):
         return False
     entry = Entry(item.url, item.depth, item.hops, 0, item.own_key, state.has_page, is_guessed=item.is_guessed)
     if state.state is State.QUEUED and not state.was_stored:
@@ -140,8 +140,9 @@ def _take_over(core: Core, change: Change, key: bytes, item: _Named, state: UrlS
     return True
 
 
-def _has_enough(host: Host) -> bool:
-    if host.sitemaps < MAX_SITEMAPS:
+def _has_enough(host: Host, item: _Named) -> bool:
+    """What other hosts call a sitemap may be anything: it leaves room for what the host itself names."""
+    if host.sitemaps < (MAX_SITEMAPS if item.is_own else MAX_SITEMAPS // 2):
         return False
     _log.info("%s has more than %d sitemaps; the others are not read", host.name, MAX_SITEMAPS)
     return True

@@ -295,6 +295,8 @@ def test_a_host_can_have_so_many(frontiers: Make, monkeypatch: pytest.MonkeyPatc
     tell(case, named("http://a/4.xml"))
     assert not case.frontier.explain("http://a/4.xml").is_sitemap, "a page stays one"
     assert len(read(case)) == 5
+    tell(case, *(named(f"http://c/{number}.xml", host="a") for number in range(5)), named("http://c/own.xml"))
+    assert {task.url for task in read(case)} == {"http://c/0.xml", "http://c/own.xml"}, "others have less to say"
 
 
 # --- what an operator and an audit do

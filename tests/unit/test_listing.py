@@ -9,6 +9,7 @@ import pytest
 from client import listing
 from client.results import FetchResult, MinedPage
 from client.sitemaps import MAX_BYTES
+from common.clock import ManualClock
 from common.wire import Kind, ListedUrl, Outcome, UrlTask
 
 ORIGIN = "http://a.test"
@@ -34,8 +35,9 @@ NOV_2 = 1_793_577_600
 # --- which ones there are
 
 
-def test_an_origin_is_told_of_once() -> None:
-    origins = listing.Origins()
+def test_an_origin_is_told_of_once_a_day() -> None:
+    clock = ManualClock()
+    origins = listing.Origins(clock)
     assert not origins.has(ORIGIN)
     assert origins.news(ORIGIN, 3, [f"{ORIGIN}/x.xml", "https://cdn.test/y.xml"]) == [
         ListedUrl(f"{ORIGIN}/x.xml", 3, kind=Kind.SITEMAP),
@@ -44,14 +46,17 @@ def test_an_origin_is_told_of_once() -> None:
     ]
     assert origins.has(ORIGIN)
     assert origins.news(ORIGIN, 0, [f"{ORIGIN}/new.xml"]) == ()
+    clock.advance(86_400)
+    assert not origins.has(ORIGIN), "its robots.txt is read again, and may name others"
+    assert origins.news(ORIGIN, 0, [f"{ORIGIN}/new.xml"])[0].url == f"{ORIGIN}/new.xml"
 
 
 def test_what_is_named_is_not_guessed() -> None:
-    assert listing.Origins().news(ORIGIN, 0, [URL]) == [ListedUrl(URL, 0, kind=Kind.SITEMAP)]
+    assert listing.Origins(ManualClock()).news(ORIGIN, 0, [URL]) == [ListedUrl(URL, 0, kind=Kind.SITEMAP)]
 
 
 def test_memory_is_bounded_and_the_one_not_asked_about_for_longest_goes() -> None:
-    origins = listing.Origins(max_origins=2)
+    origins = listing.Origins(ManualClock(), max_origins=2)
     for origin in ("http://1.test", "http://2.test"):
         origins.news(origin, 0, ())
     assert origins.has("http://1.test")
