@@ -71,7 +71,7 @@ class Harvest:
             size = self._add_links(page)
             for rows in (sitemaps, page.listed):
                 collected.listed += rows
-                size += len(rows) * _BYTES_PER_LINK
+                size += sum([_BYTES_PER_LINK + len(row.url) for row in rows])  # there can be 50,000 long ones
             if page.meta is not None:
                 writer = self._writer(domain)
                 size += writer.add(page.meta, page.data_name, page.body, page.xml)
