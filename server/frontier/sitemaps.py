@@ -88,10 +88,12 @@ def take_in(core: Core, change: Change, listed: Listed, late: Collection[bytes])
         rule = core.policy.excluded_sitemap(item.url, host_of(item.url), item.is_vouched)
         rule = rule or ("sitemap_nesting" if item.hops > MAX_NESTING else "")
         if state is None:
-            new += _take_new(core, change, key, item, rule)
-        elif rule or not _take_over(core, change, key, item, state):
-            continue
-        touched.add(key)
+            is_taken = _take_new(core, change, key, item, rule)
+            new += is_taken
+        else:
+            is_taken = not rule and _take_over(core, change, key, item, state)
+        if is_taken:
+            touched.add(key)
     _hurry(core, change, {key: date for key, date in listed.dates.items() if key not in touched})
     return new, touched
 

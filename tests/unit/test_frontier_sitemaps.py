@@ -291,7 +291,7 @@ def test_a_host_can_have_so_many(frontiers: Make, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sitemaps, "MAX_SITEMAPS", 3)
     case = opened(frontiers, *(named(f"http://a/{number}.xml") for number in range(5)), named("http://b/1.xml"))
     assert case.frontier.totals().queued == 4
-    tell(case, ListedUrl("http://a/4.xml", 1))
+    case.frontier.report("x", 1, Report("1", [], [FoundUrl("http://a/4.xml", 1)], listed=[named("http://a/4.xml")]))
     tell(case, named("http://a/4.xml"))
     assert not case.frontier.explain("http://a/4.xml").is_sitemap, "a page stays one"
     assert len(read(case)) == 5
