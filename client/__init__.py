@@ -5,6 +5,7 @@
     fetcher      one request of one URL: robots, redirects, limits (below it: robots with rules, transport with
                  answer, encoding and addresses, fields)
     miner        decodes and mines what came back (below it: charset, links, and reading, which parses HTML)
+    listing      the same for sitemaps, which are read and not stored (below it: sitemaps)
     filtering    asks the user's filters whether the page is kept
     bundler      collects pages by domain, writes bundles and the report that belongs to them into the spool
     delivery     parcels of the spool to the servers (uploader sends bundles by FTP; patience waits for servers)

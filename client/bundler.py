@@ -12,7 +12,7 @@ from common.bundle import BundleWriter
 from common.clock import Clock
 from common.names import domain_name
 from common.urls import host_of
-from common.wire import FoundUrl, HostFact, JobSettings, Outcome, Report, UrlResult
+from common.wire import FoundUrl, HostFact, JobSettings, ListedUrl, Outcome, Report, UrlResult
 
 _BYTES_PER_LINK = 400  # the address, its row, and the table they are in
 
@@ -23,6 +23,7 @@ class _Collected:
 
     results: list[UrlResult] = field(default_factory=list)
     found: dict[str, FoundUrl] = field(default_factory=dict)
+    listed: list[ListedUrl] = field(default_factory=list)
     hosts: dict[str, HostFact] = field(default_factory=dict)
     writers: dict[str, BundleWriter] = field(default_factory=dict)
     size: int = 0  # of pages and links as they came
@@ -57,17 +58,20 @@ class Harvest:
         self._cut_off: tuple[_Collected, int, int] | None = None  # of the packing thread: not written yet
         spool.begin(job)
 
-    def add(self, page: MinedPage, fact: HostFact) -> bool:
-        """Take in the outcome of one URL; True if there is something to squeeze now."""
+    def add(self, page: MinedPage, fact: HostFact, sitemaps: Sequence[ListedUrl] = ()) -> bool:
+        """Take in the outcome of one URL, and the sitemaps of its host; True if there is something to squeeze now."""
         result = UrlResult(page.task.url, page.outcome, page.status, len(page.body), page.detail)
         if self._settings.recrawl:
-            sha1 = page.meta.sha1 if page.meta else ""
+            sha1 = page.meta.sha1 if page.meta else page.sha1
             result = result._replace(etag=page.etag, last_modified=page.last_modified, sha1=sha1)
         domain = domain_name(host_of(page.task.url))
         with self._lock:
             collected = self._collected
             writer = None
             size = self._add_links(page)
+            for rows in (sitemaps, page.listed):
+                collected.listed += rows
+                size += sum([_BYTES_PER_LINK + len(row.url) for row in rows])  # there can be 50,000 long ones
             if page.meta is not None:
                 writer = self._writer(domain)
                 size += writer.add(page.meta, page.data_name, page.body, page.xml)
@@ -147,7 +151,7 @@ class Harvest:
 
     def _report(self, collected: _Collected, size: int) -> Report:
         found: Sequence[FoundUrl] = tuple(collected.found.values())
-        return Report(self.job, collected.results, found, tuple(collected.hosts.values()), size)
+        return Report(self.job, collected.results, found, tuple(collected.hosts.values()), size, collected.listed)
 
     def _add_links(self, page: MinedPage) -> int:
         """Returns about how much memory they take."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 import zeep
@@ -17,6 +17,7 @@ from common.wire import (
     HostShare,
     Job,
     JobSettings,
+    ListedUrl,
     Receipt,
     Report,
     Totals,
@@ -28,6 +29,7 @@ from common.wire import (
 _TIMEOUT_SECONDS = 60
 _FOUND_PER_CALL = 5_000
 _FOUND_BYTES_PER_CALL = 4_000_000  # libxml2 takes no text beyond 10 MB
+_Url = TypeVar("_Url", FoundUrl, ListedUrl)
 _REFUSALS = (400, 404, 405, 411, 413)  # a wrong token (401) can be mended without losing anything
 
 
@@ -60,12 +62,16 @@ class Coordinator:
             )
 
     def send(self, report: Report) -> Receipt:
-        """Send a report. Long lists of found URLs go ahead in calls of their own: a URL is settled last."""
+        """Send a report. Long lists of URLs go ahead in calls of their own: a URL is settled last."""
         new = 0
+        *first_listed, last_listed = _slices(report.listed) or [[]]
         *first, last = _slices(report.found) or [[]]
-        for part in first:
-            new += self._send(Report(report.job, (), part)).new_urls
-        receipt = self._send(replace(report, found=last))
+        # What is a sitemap comes first, so that a link to it does not make it a page.
+        ahead = [Report(report.job, (), (), listed=part) for part in first_listed]
+        ahead += [Report(report.job, (), part) for part in first]
+        for part in ahead:
+            new += self._send(part).new_urls
+        receipt = self._send(replace(report, found=last, listed=last_listed))
         return replace(receipt, new_urls=receipt.new_urls + new)
 
     def exit(self, job: str) -> int:
@@ -106,6 +112,7 @@ class Coordinator:
             found=to_table(report.found),
             hosts=to_table(report.hosts),
             size=report.size,
+            listed=to_table(report.listed),
         )
         with _translated():
             return _values(Receipt, answer)
@@ -128,8 +135,8 @@ class Coordinator:
         return client.create_service(binding, self._url)  # type: ignore[no-untyped-call]
 
 
-def _slices(found: Sequence[FoundUrl]) -> list[list[FoundUrl]]:
-    slices: list[list[FoundUrl]] = []
+def _slices(found: Sequence[_Url]) -> list[list[_Url]]:
+    slices: list[list[_Url]] = []
     room = 0
     for item in found:
         room -= len(item.url)

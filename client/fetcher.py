@@ -11,10 +11,11 @@ from client.fields import HTML_TYPES, charset, looks_like_html, media_type, retr
 from client.results import FetchResult
 from client.robots import Robots, Verdict
 from client.rules import MAX_BYTES as MAX_ROBOTS_BYTES
+from client.sitemaps import MAX_BYTES as MAX_SITEMAP_BYTES
 from client.transport import Headers, Limits, Response, Transport, TransportError
 from common.clock import Clock
 from common.urls import host_of, identity, origin_of, resolve
-from common.wire import HostShare, JobSettings, Outcome, UrlTask, clean_text
+from common.wire import HostShare, JobSettings, Kind, Outcome, UrlTask, clean_text
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_DETAIL = 200
@@ -93,14 +94,17 @@ class Fetcher:
         return Turn.AGAIN
 
     def _ask_page(self, visit: Visit) -> FetchResult | Turn:
-        def wanted(status: int, headers: Headers) -> bool:
-            return _is_page(status) and (visit.settings.document_save or _may_be_html(headers))
+        is_sitemap = visit.task.kind is not Kind.PAGE
 
-        limits = _limits(visit.settings, visit.settings.max_body_bytes)
+        def wanted(status: int, headers: Headers) -> bool:
+            return _is_page(status) and (visit.settings.document_save or is_sitemap or _may_be_html(headers))
+
+        # The byte too many of a sitemap shows that there is more; what comes before it counts.
+        limits = _limits(visit.settings, MAX_SITEMAP_BYTES + 1 if is_sitemap else visit.settings.max_body_bytes)
         private = _may_be_private(visit, visit.url)
         conditions = tuple(_conditions(visit.task))
         try:
-            response = self._transport.request(visit.url, limits, conditions, private, wanted)
+            response = self._transport.request(visit.url, limits, conditions, private, wanted, cut=is_sitemap)
         except TransportError as error:
             return self._failure(visit, error)
         return self._judge(visit, response)
@@ -133,7 +137,7 @@ class Fetcher:
         kind = media_type(value)
         if not kind and looks_like_html(response.body):
             kind = "text/html"
-        if not visit.settings.document_save and kind not in HTML_TYPES:
+        if not visit.settings.document_save and visit.task.kind is Kind.PAGE and kind not in HTML_TYPES:
             unwanted = self._result(visit, response, Outcome.UNWANTED, kind or "no content type")
             return replace(unwanted, content_type=kind)
         return replace(

@@ -14,9 +14,10 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from client import listing
 from client.bundler import Harvest
 from client.coordinator import Coordinator
 from client.fetcher import Fetcher, Turn, Visit, sender, user_agent
@@ -35,7 +36,7 @@ from client.transport import Transport
 from common import VERSION
 from common.errors import RemoteRefused, RemoteUnavailable
 from common.urls import host_of, origin_of
-from common.wire import HostFact, HostShare, Job, JobSettings, Outcome
+from common.wire import HostFact, HostShare, Job, JobSettings, Kind, ListedUrl, Outcome
 
 _MAX_WAITING_URLS = 2_000  # in the schedule; with more, no job is asked for
 _MAX_JOBS = 50  # a job stays until its last parcel is delivered, so this bounds what piles up when servers are away
@@ -58,6 +59,7 @@ class _Fetched:
     job: str
     result: FetchResult
     fact: HostFact
+    sitemaps: Sequence[ListedUrl] = ()  # of its host, if they were not told before
 
 
 class Pipeline:
@@ -75,6 +77,7 @@ class Pipeline:
         self._room = Room(_ROOM_BYTES)
         self._recent = RecentlySent()
         self._reader = Reader()
+        self._origins = listing.Origins(services.clock)
         self._mining_large = threading.Lock()
         self._jobs = Jobs(services.spool)
         self._outbox = Outbox(services, self._jobs, self._recent, self._newest_settings, self._wake)
@@ -265,9 +268,22 @@ class Pipeline:
         failures = self._schedule.done(ticket, result.requested, result.outcome in _HOST_FAILURES)
         self._take_room(len(result.body))
         fetcher.let_go()
-        self._to_mine.put(_Fetched(ticket.job, result, fact))
+        self._to_mine.put(_Fetched(ticket.job, result, fact, self._sitemaps(visit, result, robots)))
         if failures >= _MAX_HOST_FAILURES or result.retry_after_seconds > _MAX_HOLD_SECONDS:
             self._give_up_host(host, result, fact)
+
+    def _sitemaps(self, visit: Visit, result: FetchResult, robots: Robots) -> Sequence[ListedUrl]:
+        """Those of the host, the first time that it is known which there are. A host that only serves sitemaps of
+        others may be none of the crawl, so its own are not looked for."""
+        if not visit.settings.sitemaps or visit.task.kind is not Kind.PAGE:
+            return ()
+        origin, has_robots = origin_of(visit.url), visit.settings.robots_control
+        if self._origins.has(origin):
+            return ()
+        named = robots.sitemaps(origin) if has_robots else ()
+        if named is None or (not has_robots and not result.status):  # it does not answer
+            return ()
+        return self._origins.news(origin, visit.task.depth, named)
 
     def _give_up_host(self, host: str, result: FetchResult, fact: HostFact) -> None:
         """The host does not answer: its other URLs go back, and the server decides when to try again."""
@@ -281,7 +297,7 @@ class Pipeline:
         while (fetched := self._to_mine.get()) is not None:
             active = self._jobs.of(fetched.job)
             page = self._services.filters.judge(self._mined(fetched.result, active.settings))
-            if active.harvest.add(page, fetched.fact):
+            if active.harvest.add(page, fetched.fact, fetched.sitemaps):
                 self._outbox.order_squeeze(active)
             self._room.grow(-len(fetched.result.body))
             self._on_page(page)
@@ -293,6 +309,8 @@ class Pipeline:
         large = self._mining_large if len(result.body) > _LARGE_PAGE_BYTES else contextlib.nullcontext()
         try:
             with large:
+                if result.task.kind is not Kind.PAGE:
+                    return listing.read(result, self._sitemaps_of)
                 return mine(result, settings, self._reader)
         except Exception:  # a mistake of ours must cost this page only
             _log.exception("mining %s", result.task.url)
@@ -304,6 +322,10 @@ class Pipeline:
             if self._stopping.is_set():
                 self._room.grow(size)
                 return
+
+    def _sitemaps_of(self, origin: str) -> Sequence[str] | None:
+        with self._lock:
+            return self._robots[1].sitemaps(origin) if self._robots else None
 
     # --- small things ------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.page import PageMeta
-from common.wire import Outcome, UrlTask
+from common.wire import ListedUrl, Outcome, UrlTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +46,5 @@ class MinedPage:
     links: Sequence[str] = ()  # addresses to report, each once; `xml` lists all links of the page
     etag: str = ""
     last_modified: str = ""
+    sha1: str = ""  # of the body of a sitemap; `meta` has that of a page
+    listed: Sequence[ListedUrl] = ()  # with Outcome.LISTED or REDIRECTED, of a sitemap: what it says

@@ -126,10 +126,10 @@ class Robots:
             return None
         return min(rules.crawl_delay, self._max_crawl_delay_seconds)
 
-    def sitemaps(self, origin: str) -> tuple[str, ...]:
-        """The addresses of sitemaps that the file names."""
+    def sitemaps(self, origin: str) -> tuple[str, ...] | None:
+        """The addresses of sitemaps that the file names; None if it is not known."""
         rules = self._rules(origin)
-        return sitemap_addresses(origin, rules.sitemaps) if rules else ()
+        return sitemap_addresses(origin, rules.sitemaps) if rules else None
 
     def _rules(self, origin: str) -> Rules | None:
         with self._lock:

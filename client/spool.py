@@ -19,7 +19,7 @@ from pathlib import Path
 from common.bundle import FORMATS
 from common.errors import BundleError
 from common.files import publish
-from common.wire import FoundUrl, HostFact, Report, UrlResult, from_table, to_table
+from common.wire import FoundUrl, HostFact, ListedUrl, Report, UrlResult, from_table, to_table
 
 REPORT_NAME = "report.json"
 
@@ -48,6 +48,7 @@ class Parcel:
                 found=from_table(FoundUrl, data["found"]),
                 hosts=from_table(HostFact, data["hosts"]),
                 size=data["size"],
+                listed=from_table(ListedUrl, data.get("listed", "")),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise BundleError(f"the report of a parcel cannot be read: {error}") from error
@@ -112,6 +113,7 @@ class Spool:
             "found": to_table(report.found),
             "hosts": to_table(report.hosts),
             "size": report.size,
+            "listed": to_table(report.listed),
         }
         publish(folder / REPORT_NAME, [json.dumps(text).encode()])
         return Parcel(folder)

@@ -128,6 +128,9 @@ class UrlServerSettings:
         "1 also mines description, keywords and text into data.xml; 0 keeps the HTML and its metadata only.")
     sitemap: bool = _key("sitemap", False, _switch(),
         "1 stays inside the start domains (the same as scope = domain); 0 roams.")
+    sitemaps: bool = _key("sitemaps", False, _switch(),
+        "1 also reads the sitemaps that robots.txt names, and /sitemap.xml: the pages that they list are found, and "
+        "those that they say have changed are visited again sooner. Not the same as sitemap.")
     document_save: bool = _key("document_save", True, _switch(),
         "1 also keeps documents that are not HTML (pdf, images, ...), and asks for those that a page shows or runs.")
     scope: str = _key("scope", "", _choice("", *SCOPES),

@@ -37,13 +37,24 @@ class Outcome(StrEnum):
     TLS = "tls"  # certificate or handshake
     BROKEN = "broken"  # the answer broke off or is no HTTP
     TOO_LARGE = "too_large"  # body or headers beyond the limits
-    BAD_CONTENT = "bad_content"  # the content encoding cannot be undone
+    BAD_CONTENT = "bad_content"  # the content encoding cannot be undone, or nothing of a sitemap can be read
     BAD_REDIRECT = "bad_redirect"  # no usable target, or too many hops
     FORBIDDEN_ADDRESS = "forbidden_address"  # a loopback, private or otherwise closed address
     INTERNAL = "internal"  # our own mistake; the log of the client has it
     SKIPPED = "skipped"  # not asked for, because its host does not answer; no try
+    LISTED = "listed"  # a sitemap, not stored: what it says is among the listed
 
     __hash__ = str.__hash__  # Enum's own is Python code: this is looked up for every URL of every report
+
+
+class Kind(StrEnum):
+    """What a URL is asked for."""
+
+    PAGE = "page"
+    SITEMAP = "sitemap"  # to be read and not stored; somebody names it
+    GUESSED = "guessed"  # the same; nobody names it, so that its failure is no news
+
+    __hash__ = str.__hash__
 
 
 class UrlTask(NamedTuple):
@@ -55,6 +66,7 @@ class UrlTask(NamedTuple):
     etag: str = ""
     last_modified: str = ""
     sha1: str = ""  # of the body that is stored, as hexadecimal digits
+    kind: Kind = Kind.PAGE
 
 
 class HostShare(NamedTuple):
@@ -96,6 +108,7 @@ class JobSettings:
     rel_nofollow: bool
     repeat_links: bool = False  # links that were reported before are wanted again: they change whose turn it is
     recrawl: bool = False  # pages are visited again: results are to say what a conditional request will need
+    sitemaps: bool = False  # sitemaps of the hosts are wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +146,17 @@ class FoundUrl(NamedTuple):
     hops: int = 0
 
 
+class ListedUrl(NamedTuple):
+    """What a sitemap lists, or a sitemap that is named somewhere."""
+
+    url: str
+    depth: int
+    modified: int = 0  # when it changed last, in seconds since 1970; 0: not known
+    kind: Kind = Kind.PAGE
+    hops: int = 0  # of a sitemap: indexes and redirects between robots.txt and it
+    host: str = ""  # that says so; empty: its own, or one whose sitemap its own robots.txt names
+
+
 class HostFact(NamedTuple):
     """What a client learned about a host and the server should know."""
 
@@ -152,6 +176,7 @@ class Report:
     found: Sequence[FoundUrl]
     hosts: Sequence[HostFact] = ()
     size: int = 0
+    listed: Sequence[ListedUrl] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +202,7 @@ class Totals:
     sent: int = 0  # URLs handed out, again counted each time
     size: int = 0  # bytes uploaded
     hosts: int = 0
-    again: int = 0  # those of `queued` whose page is stored: they are to be visited again
+    again: int = 0  # those of `queued` that bring no new page: stored ones to be visited again, and sitemaps
     again_leased: int = 0  # those of `leased`
     revisits: int = 0  # further visits of stored pages that have ended
     revisions: int = 0  # those of `revisits` that stored another version of the page
@@ -254,4 +279,5 @@ _PARSERS: dict[type, Callable[[str], Any]] = {
     float: _finite,
     bool: lambda text: bool(int(text)),
     Outcome: Outcome,
+    Kind: Kind,
 }

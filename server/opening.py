@@ -99,6 +99,7 @@ def _rules(settings: Settings) -> Rules:
         allow_private=server.allow_private,
         durability=server.durability,
         period=period_of(server),
+        sitemaps=server.sitemaps,
     )
 
 

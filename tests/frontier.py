@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.clock import ManualClock
-from common.wire import FoundUrl, HostFact, Outcome, Report, Totals, UrlResult
+from common.wire import FoundUrl, HostFact, ListedUrl, Outcome, Report, Totals, UrlResult
 from server.frontier.audit import audit
 from server.frontier.frontier import Frontier, Leased, Rules, Settled
 from server.frontier.records import State
@@ -52,11 +52,11 @@ class Case:
 
     def report(
         self, client: str, job: int, outcomes: dict[str, Outcome], found: Iterable[str] = (),
-        hosts: Iterable[HostFact] = (), size: int = 0,
+        hosts: Iterable[HostFact] = (), size: int = 0, listed: Iterable[ListedUrl] = (),
     ) -> Settled:  # fmt: skip
         results = [UrlResult(url, outcome) for url, outcome in outcomes.items()]
         links = [FoundUrl(url, 1) for url in found]
-        return self.frontier.report(client, job, Report(str(job), results, links, list(hosts), size))
+        return self.frontier.report(client, job, Report(str(job), results, links, list(hosts), size, list(listed)))
 
     def finish(self, client: str, leased: Leased, outcome: Outcome = Outcome.STORED) -> Settled:
         """Report the whole job with one outcome."""

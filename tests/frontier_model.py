@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from common.urls import digest
-from common.wire import HostFact, Outcome
+from common.wire import HostFact, Kind, ListedUrl, Outcome
 from server.frontier.frontier import Leased, Rules
 
 SOON, PATIENTLY = (1, 10), (2, 10, 60, 120)
@@ -17,6 +17,7 @@ ENDS: dict[Outcome, tuple[str, tuple[int, ...], str]] = {
     Outcome.STORED: (DONE, (), "well"),
     Outcome.UNCHANGED: (DONE, (), "well"),
     Outcome.REDIRECTED: (DONE, (), "well"),
+    Outcome.LISTED: (DONE, (), "well"),
     Outcome.DISALLOWED: (EXCLUDED, (), ""),
     Outcome.UNWANTED: (EXCLUDED, (), "well"),
     Outcome.NOT_FOUND: (FAILED, (), "well"),
@@ -52,6 +53,21 @@ class Url:
     again: bool = False  # its page is stored, and it is visited again
     interval: float = 0.0
     next_visit: float = 0.0  # while it is done
+    visited: int = 0
+    has_record: bool = False  # of its visits
+    has_page: bool = False
+    sitemap: bool = False
+    guessed: bool = False  # a sitemap whose failure is no news
+    rule: str = ""  # that excluded it
+
+    @property
+    def apart(self) -> bool:
+        """It brings no new page."""
+        return self.again or self.sitemap
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.PAGE if not self.sitemap else Kind.GUESSED if self.guessed else Kind.SITEMAP
 
 
 @dataclass
@@ -150,13 +166,13 @@ class Model:
 
     def is_work(self, url: Url) -> bool:
         """Whether a queued URL keeps the crawl from ending."""
-        return not self.hosts[url.host].blocked and (url.again or not (self.is_full(url.host) or self.has_all()))
+        return not self.hosts[url.host].blocked and (url.apart or not (self.is_full(url.host) or self.has_all()))
 
     def ended_by(self) -> str:
         """What the frontier says of it: nothing, if nothing is left."""
         if not self.of("queued", "waiting", "leased"):
             return ""
-        held = {self.urls[url].host for url in self.of("queued", "waiting") if not self.urls[url].again}
+        held = {self.urls[url].host for url in self.of("queued", "waiting") if not self.urls[url].apart}
         if held and self.has_all():
             return "max_pages"
         if self.is_over():
@@ -171,14 +187,18 @@ class Model:
 
     def due(self) -> list[str]:
         """Done pages that are to be visited again now, the first one first."""
-        done = [url for url in self.of(DONE) if self.urls[url].again]
+        done = self.dated()
         dates = {url: int(self.urls[url].next_visit * 1000) for url in done}
         return sorted(
             (url for url in done if dates[url] <= int(self.now * 1000)), key=lambda url: (dates[url], digest(url))
         )
 
     def next_due(self) -> float:
-        return min((self.urls[url].next_visit for url in self.of(DONE) if self.urls[url].again), default=0.0)
+        return min((self.urls[url].next_visit for url in self.dated()), default=0.0)
+
+    def dated(self) -> list[str]:
+        """Those that will be visited again."""
+        return [url for url in self.of(DONE) if self.urls[url].has_record] if self.rules.period.is_set else []
 
     def is_full(self, name: str) -> bool:
         return 0 < self.rules.max_pages_per_host <= self.stored[name]
@@ -186,14 +206,14 @@ class Model:
     def pages_left(self, name: str) -> float:
         """How many URLs of the host may be leased, for all that limits in pages say."""
         pages, of_host = self.rules.max_pages, self.rules.max_pages_per_host
-        new = [self.urls[url].host for url in self.of("leased") if not self.urls[url].again]
+        new = [self.urls[url].host for url in self.of("leased") if not self.urls[url].apart]
         left = pages - self.stored.total() - len(new) if pages else float("inf")
         return min(left, of_host - self.stored[name] - new.count(name) if of_host else left)
 
     def place(self, url: str) -> tuple[int, ...]:
-        """What is smaller is taken first, within a host; pages that are visited again are apart."""
+        """What is smaller is taken first, within a host; what brings no new page is apart."""
         known = self.urls[url]
-        if known.again:
+        if known.apart:
             return (known.arrival,)
         orders = {
             "bfs": (known.depth, known.arrival), "dfs": (-known.arrival,), "random": (),
@@ -211,8 +231,8 @@ class Model:
             "known": len(self.urls), "queued": states["queued"] + states["waiting"], "leased": states["leased"],
             "done": states[DONE], "failed": states[FAILED], "excluded": states[EXCLUDED],
             "stored": self.stored.total(), "sent": self.sent, "size": self.size, "hosts": len(self.hosts),
-            "again": sum(self.urls[url].again for url in self.of("queued", "waiting")),
-            "again_leased": sum(self.urls[url].again for url in self.of("leased")),
+            "again": sum(self.urls[url].apart for url in self.of("queued", "waiting")),
+            "again_leased": sum(self.urls[url].apart for url in self.of("leased")),
             "revisits": self.revisits.total(), "revisions": self.revisits[Outcome.STORED],
             "unchanged": self.revisits[Outcome.UNCHANGED],
         }  # fmt: skip
@@ -234,12 +254,62 @@ class Model:
                 self.hosts.setdefault(host, Host())
                 self.urls[url] = Url(host, depth=depth, score=1 - depth)
                 self.arrive(self.urls[url])
-            elif self.urls[url].state == "queued" and url not in settled and not repeated:
+            elif url in settled:
+                continue
+            elif self.urls[url].state == "queued" and not repeated:
                 self._find_again(self.urls[url], depth)
+            elif self.urls[url].rule == "sitemap_nesting":  # only as a sitemap it is not wanted
+                self.urls[url] = Url(host, depth=depth, score=1 - depth)
+                self.arrive(self.urls[url])
         return new
 
+    def hear(self, rows: Iterable[ListedUrl]) -> tuple[int, set[str]]:
+        """What sitemaps say, after a report; how many of them were not known, and which have become sitemaps."""
+        named: dict[str, ListedUrl] = {}
+        dates: dict[str, int] = {}
+        for row in rows:
+            if row.kind is not Kind.PAGE and self.rules.sitemaps:
+                named[row.url] = min(named.get(row.url, row), row, key=lambda row: (row.hops, row.kind is Kind.GUESSED))
+            if row.modified and not row.host:
+                dates[row.url] = max(row.modified, dates.get(row.url, 0))
+        for url in set(dates) & set(self.dated()) - self.touched:
+            self._hurry(self.urls[url], dates[url])
+        new, taken = 0, set[str]()
+        for url, row in named.items():
+            host, known = url.split("/")[2], self.urls.get(url)
+            is_own = row.host in ("", host)
+            if known is None:
+                new += 1
+                taken.add(url)
+                self.hosts.setdefault(host, Host())
+                known = self.urls[url] = Url(host)
+                if row.hops > 5:
+                    known.state, known.rule = EXCLUDED, "sitemap_nesting"
+                    continue
+            elif url in self.touched or not is_own or row.hops > 5 or not self._can_be_sitemap(known):
+                continue
+            taken.add(url)
+            known.sitemap, known.guessed, known.again = True, row.kind is Kind.GUESSED, known.has_page
+            known.state, known.job, known.tries, known.depth, known.rule = "queued", 0, 0, row.depth, ""
+            self.arrive(known)
+        return new, taken
+
+    def _can_be_sitemap(self, known: Url) -> bool:
+        if known.sitemap:
+            return False
+        return known.state == DONE or (known.state == "queued" and not known.again) or (
+            known.rule in ("sitemap_nesting", "unwanted")
+        )  # fmt: skip
+
+    def _hurry(self, known: Url, date: int) -> None:
+        if date > self.now + 86_400 or known.visited >= min(date, self.now):
+            return
+        period = self.rules.period
+        due = max(self.now, known.visited + period.shortest if period.is_adaptive else 0.0)
+        known.next_visit = min(known.next_visit, due)
+
     def _find_again(self, known: Url, depth: int) -> None:
-        if known.again:
+        if known.apart:
             return
         if self.rules.traversal != "random":
             known.depth = min(known.depth, depth)
@@ -267,6 +337,7 @@ class Model:
             if host.parks > len(PARKS) and not self.of("queued", "waiting", "leased", host=known.host):
                 host.parks = len(PARKS)
             known.state, known.job, known.tries = "queued", 0, 0
+            known.again, known.guessed = known.has_page, known.sitemap
             self.arrive(known)
 
     def renew(self, job: int) -> None:
@@ -300,18 +371,20 @@ class Model:
             assert url.state == "queued"
             url.state, url.job = "leased", got.job
             assert task.depth == url.depth
+            assert task.kind is url.kind
             self.asked.add(url.host)
             self.hosts[url.host].was_asked = False
         self.sent += len(got.tasks)
-        assert all(self.pages_left(name) >= 0 for name in numbers), "more is out than may be stored"
+        new = {self.urls[task.url].host for task in got.tasks if not self.urls[task.url].apart}
+        assert all(self.pages_left(name) >= 0 for name in new), "more is out than may be stored"
 
     def _check_order(self, taken: list[str]) -> None:
         """They come in their order, and nothing that is left would have come before one of them."""
         left = set(self.of("queued", host=self.urls[taken[0]].host)) - set(taken)
         for again in (False, True):
-            places = [self.place(url) for url in taken if self.urls[url].again == again]
+            places = [self.place(url) for url in taken if self.urls[url].apart == again]
             assert places == sorted(places)
-            rest = [self.place(url) for url in left if self.urls[url].again == again]
+            rest = [self.place(url) for url in left if self.urls[url].apart == again]
             assert not places or all(place >= places[-1] for place in rest), "not the first of the host"
 
     def _check_share(self, client: str, name: str, connections: int, number: int, held: Holders) -> None:
@@ -346,7 +419,7 @@ class Model:
 
     def _has_something(self, name: str) -> bool:
         queued = [self.urls[url] for url in self.of("queued", host=name)]
-        return any(url.again for url in queued) or (bool(queued) and self.pages_left(name) > 0)
+        return any(url.apart for url in queued) or (bool(queued) and self.pages_left(name) > 0)
 
     # --- reports
 
@@ -365,7 +438,7 @@ class Model:
                 continue
             if late and outcome is Outcome.SKIPPED:
                 continue
-            if late and outcome is Outcome.STORED and not known.again and self.pages_left(known.host) <= 0:
+            if late and outcome is Outcome.STORED and not known.apart and self.pages_left(known.host) <= 0:
                 refused += 1
                 continue
             touched.add(url)
@@ -385,7 +458,7 @@ class Model:
         """What is done makes no trouble and comes first; then, URL by URL, the rest."""
         first: dict[str, Outcome] = {}
         others: dict[str, list[tuple[str, Outcome]]] = {}
-        held = [url for url in self.of("leased", job=job) if not self.urls[url].again]
+        held = [url for url in self.of("leased", job=job) if not self.urls[url].apart]
         for url, outcome in outcomes:
             if url in held and url not in first and url not in others and ENDS[outcome][0] == DONE:
                 first[url] = outcome
@@ -401,24 +474,68 @@ class Model:
         elif url.tries < len(waits):
             url.state, url.due = "waiting", self.now + waits[url.tries] * self.rules.retry_wait_seconds
             url.tries += 1
+        elif url.sitemap and outcome is Outcome.UNWANTED and not url.guessed:
+            self._is_no_sitemap(url)
+        elif url.sitemap and (end == DONE or url.again or url.guessed):
+            self._read(url, outcome)
         elif url.again:
             self._visited(url, outcome)
         else:
             url.state = end
-            self.stored[url.host] += outcome is Outcome.STORED
-            if outcome is Outcome.STORED and self.rules.period.is_set:
-                period = self.rules.period
-                url.again = True
-                url.interval = (period.shortest * period.longest) ** 0.5 if period.is_adaptive else period.fixed
-                url.next_visit = self.now + url.interval
+            if end == EXCLUDED:
+                url.rule, url.sitemap = outcome.value, False
+            if outcome is Outcome.STORED:
+                self._store(url)
+                if self.rules.period.is_set:
+                    self._note_visit(url, self._first_interval())
+                    url.again = True
+
+    def _store(self, url: Url) -> None:
+        self.stored[url.host] += not url.has_page
+        url.has_page = True
+
+    def _is_no_sitemap(self, url: Url) -> None:
+        url.sitemap = False
+        if url.again:
+            self._visited(url, Outcome.UNWANTED)
+            return
+        url.depth += 1
+        url.state, url.tries, url.score = "queued", 0, 1 - url.depth
+        self.arrive(url)
+
+    def _read(self, url: Url, outcome: Outcome) -> None:
+        """The visit of a sitemap has ended."""
+        period = self.rules.period
+        url.state = DONE
+        if outcome is Outcome.STORED:
+            self._store(url)
+        if period.is_set:
+            first = period.shortest if period.is_adaptive else period.fixed
+            self._note_visit(url, self._next_interval(url.interval if url.has_record else first, outcome))
 
     def _visited(self, url: Url, outcome: Outcome) -> None:
-        period = self.rules.period
-        factors = {Outcome.STORED: 0.5, Outcome.UNCHANGED: 2.0, Outcome.NOT_FOUND: 1e9, Outcome.REDIRECTED: 1e9}
-        if period.is_adaptive:
-            url.interval = min(max(url.interval * factors.get(outcome, 1.0), period.shortest), period.longest)
-        url.state, url.next_visit = DONE, self.now + url.interval
+        url.state = DONE
+        interval = url.interval if url.has_record else self._first_interval()
+        self._note_visit(url, self._next_interval(interval, outcome))
         self.revisits[outcome] += 1
+
+    def _first_interval(self) -> float:
+        period = self.rules.period
+        return (period.shortest * period.longest) ** 0.5 if period.is_adaptive else period.fixed
+
+    def _next_interval(self, interval: float, outcome: Outcome) -> float:
+        period = self.rules.period
+        factors = {
+            Outcome.STORED: 0.5, Outcome.LISTED: 0.5, Outcome.UNCHANGED: 2.0, Outcome.NOT_FOUND: 1e9,
+            Outcome.REDIRECTED: 1e9,
+        }  # fmt: skip
+        if not period.is_adaptive:
+            return period.fixed
+        return min(max(interval * factors.get(outcome, 1.0), period.shortest), period.longest)
+
+    def _note_visit(self, url: Url, interval: float) -> None:
+        url.has_record, url.interval = True, interval
+        url.visited, url.next_visit = int(self.now), self.now + interval
 
     def _read_signs(self, host: Host, seen: Counter[str]) -> None:
         if seen["busy"]:
@@ -483,10 +600,13 @@ class Model:
             for url in self.of("queued", host=name)
         ]
         for url in buried:
-            self.urls[url].state, self.urls[url].job = FAILED, 0
-            if self.urls[url].again:
-                self._visited(self.urls[url], Outcome.REFUSED)
-        return [url for url in buried if not self.urls[url].again]
+            known = self.urls[url]
+            known.state, known.job = FAILED, 0
+            if known.sitemap and (known.again or known.guessed):
+                self._read(known, Outcome.REFUSED)
+            elif known.again:
+                self._visited(known, Outcome.REFUSED)
+        return [url for url in buried if self.urls[url].state == FAILED]
 
     def retry(self, urls: Iterable[str]) -> int:
         again = [url for url in dict.fromkeys(urls) if url in self.of(FAILED)]

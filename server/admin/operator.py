@@ -97,8 +97,8 @@ class Operator:
         known = self._frontier.explain(address)
         answer: Answer = {
             "url": known.url, "identity": known.identity, "digest": known.digest, "state": known.state,
-            "reason": known.reason, "requested": known.requested, "depth": known.depth, "score": known.score,
-            "tries": known.tries,
+            "is_sitemap": known.is_sitemap, "reason": known.reason, "requested": known.requested,
+            "depth": known.depth, "score": known.score, "tries": known.tries,
             "due": _time(known.due), "ended": _time(known.ended), "interval_seconds": known.interval_seconds,
             "absent_since": _time(known.absent_since), "lease": None, "host": _host(known.host),
             **self._stored(bytes.fromhex(known.digest)),

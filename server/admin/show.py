@@ -88,6 +88,8 @@ def _explain(answer: Mapping[str, Any]) -> Iterator[Line]:
     yield "identity", answer["identity"]
     yield "digest", answer["digest"]
     yield "state", answer["state"]
+    if answer["is_sitemap"]:
+        yield "kind", "sitemap: what it lists is found; it is read, not stored"
     for name in ("reason", "requested", "score", "tries", "due", "ended"):
         if answer[name] or (name == "score" and answer[name] is not None):
             yield name, answer[name]

@@ -21,7 +21,7 @@ The life of a URL here:
     scores.py    scores that an operator gives to URLs              recount.py   counters from the records they count
     reordering.py  what is queued gets the order of another traversal
     visits.py    pages that are visited again, and when             rounds.py    brings them back when they are due
-    redating.py  when they are due by another period
+    redating.py  when they are due by another period                sitemaps.py  what sitemaps say
 
 Memory holds the active hosts and the leased URLs, never all URLs. Every verb is one atomic write, on disk before it
 returns (unless durability = normal).

@@ -62,7 +62,9 @@ class _Audit:
         self._open: Counter[tuple[State, int]] = Counter()  # state, host; as the entries say
         self._ended: Counter[tuple[State, int]] = Counter()  # state, host; as the URLs say
         self._stored: Counter[int] = Counter()  # by host
-        self._again: Counter[tuple[State, int]] = Counter()  # state, host; URLs that are visited again, as they say
+        self._again: Counter[tuple[State, int]] = Counter()  # state, host; URLs that bring no new page, as they say
+        self._revisited = 0  # pages that are visited again, as they say
+        self._sitemaps: Counter[int] = Counter()  # by host
 
     def run(self) -> Findings:
         self._check_jobs()
@@ -99,7 +101,9 @@ class _Audit:
             self._found.states[state.state] += 1
             self._on_state(key, state)
             self._stored[state.place.host] += state.has_page
-            if state.was_stored:
+            self._revisited += state.was_stored and not state.is_sitemap
+            self._sitemaps[state.place.host] += state.is_sitemap
+            if state.is_apart:
                 self._again[state.state, state.place.host] += 1
             if state.state in _ENDED:
                 self._ended[state.state, state.place.host] += 1
@@ -123,7 +127,8 @@ class _Audit:
         self._found.expect(number == expected, f"{expected} URLs should stand in {name}, {number} do")
 
     def _check_visits(self) -> None:
-        """What is visited again has a record, and a due time while it is done; so the numbers tell what is missing."""
+        """A page that is visited again has a record, a sitemap can have one, and both have a due time while they are
+        done; so the numbers tell what is missing."""
         again = due = 0
         for rows in _batches(self._store.scan(Table.VISITS)):
             known = self._store.get_many(Table.URLS, [key for key, _ in rows])
@@ -131,12 +136,13 @@ class _Audit:
             dates = self._store.get_many(Table.DUE, [due_key(visit.due, key) for key, visit in visits])
             for (_, visit), value, date in zip(visits, known, dates, strict=True):
                 state = UrlState.unpacked(value) if value is not None else None
-                self._found.expect(state is not None and state.has_page, f"{visit.url} is visited again and not stored")
+                is_right = state is not None and (state.has_page or state.is_sitemap)
+                self._found.expect(is_right, f"{visit.url} is visited again and not stored")
                 is_done = state is not None and state.state is State.DONE
                 self._found.expect(is_done == (date is not None), f"{visit.url} is due and should not, or the reverse")
-                again += state is not None and state.was_stored
+                again += state is not None and state.was_stored and not state.is_sitemap
                 due += date is not None
-        expected = self._again.total()
+        expected = self._revisited
         self._found.expect(again == expected, f"{expected} URLs are visited again, {again} have a record")
         rows_due = sum(1 for _ in self._store.scan(Table.DUE))
         self._found.expect(rows_due == due, f"{rows_due} visits are due, {due} of them have a record")
@@ -172,6 +178,8 @@ class _Audit:
             expect(told == real, f"{host.name}: {told} {name}, {real} found")
         stored = self._stored[host.id]
         expect(host.stored == stored, f"{host.name}: {host.stored} stored, {stored} found")
+        sitemaps = self._sitemaps[host.id]
+        expect(host.sitemaps == sitemaps, f"{host.name}: {host.sitemaps} sitemaps, {sitemaps} found")
         told_again = (host.again - host.again_waiting, host.again_waiting, host.again_leased)
         real_again = tuple(self._again[state, host.id] for state in (State.QUEUED, State.WAITING, State.LEASED))
         expect(told_again == real_again, f"{host.name}: to be visited again {told_again}, {real_again} found")
@@ -209,9 +217,10 @@ class _Audit:
 
 def _points(state: UrlState, table: Table, where: bytes, entry: Entry) -> bool:
     """Whether a URL points to the entry that stands there."""
-    if table is not Table.WAITING and state.was_stored != (table is Table.AGAIN):
+    if table is not Table.WAITING and state.is_apart != (table is Table.AGAIN):
         return False
-    return _where(state) == where and state.was_stored == entry.is_again
+    same = state.was_stored == entry.is_again and state.is_sitemap == entry.is_sitemap
+    return _where(state) == where and same
 
 
 def _where(state: UrlState) -> bytes:

@@ -69,16 +69,16 @@ class Change:
         self.writes.append((Table.URLS, entry.key, UrlState(State.QUEUED, place, state.lost_by).packed()))
 
     def enqueue_again(self, host: Host, number: int, entry: Entry, lost_by: int = 0) -> None:
-        """Queue an entry whose page is stored, apart from the others. The caller counts it."""
+        """Queue an entry that brings no new page, apart from the others. The caller counts it."""
         place = Place(host.id, number)
         host.again_head = min(host.again_head, number)
         self.writes.append((Table.AGAIN, place.packed(), entry.packed()))
-        state = UrlState(State.QUEUED, place, lost_by, was_stored=True)
+        state = UrlState(State.QUEUED, place, lost_by, was_stored=entry.is_again, is_sitemap=entry.is_sitemap)
         self.writes.append((Table.URLS, entry.key, state.packed()))
 
     def put_back(self, host: Host, number: int, entry: Entry, lost_by: int) -> None:
         """Queue an entry where it stood before it was leased."""
-        if entry.is_again:
+        if entry.is_apart:
             self.enqueue_again(host, number, entry, lost_by)
             self.count_again(host, queued=1, leased=-1)
         else:
@@ -92,7 +92,7 @@ class Change:
         self.counts["queued"] += 1
 
     def count_again(self, host: Host, queued: int = 0, leased: int = 0) -> None:
-        """So many more of those that are queued or leased have a page. The caller counts them among all."""
+        """So many more of those that are queued or leased bring no new page. The caller counts them among all."""
         host.again += queued
         host.again_leased += leased
         self.counts["again"] += queued
@@ -101,12 +101,14 @@ class Change:
     def wait(self, host: Host, number: int, entry: Entry, due: float) -> None:
         """Set an entry aside until `due`. The caller counts it as queued."""
         host.waiting += 1
-        if entry.is_again:
+        if entry.is_apart:
             self.count_again(host, queued=1)
             host.again_waiting += 1
         place, milliseconds = Place(host.id, number), int(due * 1000)
         self.writes.append((Table.WAITING, waiting_key(milliseconds, place), entry.packed()))
-        state = UrlState(State.WAITING, place, due=milliseconds, was_stored=entry.is_again)
+        state = UrlState(
+            State.WAITING, place, due=milliseconds, was_stored=entry.is_again, is_sitemap=entry.is_sitemap
+        )
         self.writes.append((Table.URLS, entry.key, state.packed()))
 
     def exclude(self, host: Host, key: bytes, rule: str) -> None:
@@ -135,11 +137,26 @@ class Change:
         state = UrlState(State.DONE, Place(host.id, 0), outcome=outcome, time=int(time), was_stored=True)
         self.writes.append((Table.URLS, key, state.packed()))
 
+    def finish_sitemap(self, host: Host, key: bytes, outcome: Outcome, time: float, was_stored: bool) -> None:
+        """A sitemap was read, or is not there. A page that it was before stays. The caller takes it out of the state
+        that it had."""
+        host.done += 1
+        is_stored = outcome is Outcome.STORED and not was_stored  # by a client that knows no sitemaps
+        host.stored += is_stored
+        self.counts.update(done=1, stored=is_stored)
+        state = UrlState(
+            State.DONE, Place(host.id, 0), outcome=outcome, time=int(time), was_stored=was_stored, is_sitemap=True
+        )
+        self.writes.append((Table.URLS, key, state.packed()))
+
     def fail(self, host: Host, key: bytes, record: FailedRecord) -> None:
         """The caller takes it out of the state that it had."""
         host.failed += 1
         self.counts["failed"] += 1
-        self.writes.append((Table.URLS, key, pack_ended(State.FAILED, record.outcome, int(record.time), host.id)))
+        state = UrlState(
+            State.FAILED, Place(host.id, 0), outcome=record.outcome, time=int(record.time), is_sitemap=record.is_sitemap
+        )
+        self.writes.append((Table.URLS, key, state.packed()))
         self.writes.append((Table.FAILED, key, record.packed()))
 
 

@@ -44,6 +44,7 @@ class Rules:
     durability: str = "full"
     period: Period = field(default_factory=Period)
     one_round: bool = False  # only what was due at the start is visited again, so that there is an end
+    sitemaps: bool = False  # what clients say about sitemaps is heard
 
 
 class Core:

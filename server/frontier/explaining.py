@@ -52,6 +52,7 @@ class Explanation:
     tries: int = 0
     due: float = 0.0  # UTC; when it can be asked for, as far as that is known
     ended: float = 0.0  # UTC; when it was done or given up
+    is_sitemap: bool = False
     absent_since: float = 0.0  # UTC; its page is stored, but was gone or moved at the last visits
     interval_seconds: float = 0.0  # between two visits of the page
     client: str = ""  # who has it
@@ -97,7 +98,7 @@ def explained(core: Core, address: str) -> Explanation:
     if packed is None:
         return known
     state = UrlState.unpacked(packed)
-    known = replace(known, state=state.state.name.lower())
+    known = replace(known, state=state.state.name.lower(), is_sitemap=state.is_sitemap)
     if state.state is State.EXCLUDED:
         return replace(known, reason=state.rule)
     if state.state is State.FAILED:
@@ -120,12 +121,12 @@ def _explained_failed(known: Explanation, failed: FailedRecord) -> Explanation:
 
 
 def _explained_open(core: Core, known: Explanation, state: UrlState) -> Explanation:
-    if core.order.is_by_score and not state.was_stored:
+    if core.order.is_by_score and not state.is_apart:
         known = replace(known, score=score_of(state.place.number, 0))
     if state.state is State.WAITING:
         packed = core.store.get(Table.WAITING, waiting_key(state.due, state.place))
         return _with_entry(replace(known, due=state.due / 1000), packed)
-    packed = core.store.get(Table.AGAIN if state.was_stored else Table.QUEUE, state.place.packed())
+    packed = core.store.get(Table.AGAIN if state.is_apart else Table.QUEUE, state.place.packed())
     if packed is not None:
         return _with_entry(replace(known, due=known.host.not_before), packed)
     for lease in core.leases:

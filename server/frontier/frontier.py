@@ -15,7 +15,7 @@ from pathlib import Path
 from common.clock import Clock
 from common.urls import resolve
 from common.wire import FoundUrl, Outcome, Report, Totals, UrlResult
-from server.frontier import intake, mending, narrowing, rounds, scores
+from server.frontier import intake, mending, narrowing, rounds, scores, sitemaps
 from server.frontier.change import Change
 from server.frontier.core import Core, FrontierError, Rules
 from server.frontier.explaining import Explanation, Overview, explained, overview
@@ -26,14 +26,14 @@ from server.frontier.order import Order
 from server.frontier.records import FailedRecord, State, UrlState, key_of_entry
 from server.frontier.redating import redate
 from server.frontier.reordering import TRAVERSAL_KEY, reorder
-from server.frontier.settling import Settling
+from server.frontier.settling import Settlement, Settling
 from server.frontier.store import Store, Table
 from server.policy.policy import Policy
 
 __all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 
 _log = logging.getLogger(__name__)
-_FORMAT_KEY, _FORMAT = b"format", b"5"
+_FORMAT_KEY, _FORMAT = b"format", b"6"
 _PAUSED_KEY = b"paused"
 START_URLS_KEY = b"start urls"  # in the table META: all that the crawl ever had, as JSON
 
@@ -110,7 +110,8 @@ class Frontier:
 
     def report(self, client: str, job: int, report: Report) -> Settled:
         """Settle URLs of a job and take in what was found, in one move. Repeating it changes nothing."""
-        candidates = intake.keyed(self._core, report.found)
+        listed = sitemaps.sorted_out(self._core, report.listed) if report.listed else None
+        candidates = intake.keyed(self._core, [*report.found, *listed.pages] if listed else report.found)
         if moved := intake.moved_starts(self._core, candidates):
             self._widen(moved)
         news = intake.news(self._core, candidates)
@@ -120,8 +121,9 @@ class Frontier:
             self._settling.learn(done, report.hosts)
             for key in done.late:  # settled just now, which the store does not know yet
                 news.pop(key, None)
+            new = self._take_in(done, listed, news) if listed else 0
             is_repeated = bool(report.results) and not done.accepted
-            new = intake.admit(self._core, done.change, news, is_repeated=is_repeated)
+            new += intake.admit(self._core, done.change, news, is_repeated=is_repeated)
             if done.accepted:  # a repeated report was counted the first time
                 done.change.counts["size"] += report.size
             if lease is not None and not self._settling.finish(done, lease):
@@ -345,6 +347,13 @@ class Frontier:
             self._core.commit(change)
         self._make_durable()
         return number
+
+    def _take_in(self, done: Settlement, listed: sitemaps.Listed, news: intake.Candidates) -> int:
+        """What sitemaps say, before links are taken in; returns how many sitemaps were not known."""
+        new, touched = sitemaps.take_in(self._core, done.change, listed, done.late)
+        for key in touched:  # a link to a sitemap does not make it a page
+            news.pop(key, None)
+        return new
 
     def _settle_held(self, lease: Lease, wanted: Container[bytes]) -> int:
         """Settle those URLs of a job as stored that are wanted, as if it had been reported."""

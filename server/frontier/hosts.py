@@ -7,7 +7,7 @@ from server.frontier.records import host_key
 from server.frontier.retries import PARK_WAITS
 from server.frontier.store import Store, Table, Write
 
-_NUMBERS = Struct(">QQ12I6dHhB")
+_NUMBERS = Struct(">QQ13I6dHhB")
 _NEXT_HOST_KEY = b"next host"
 _SET_PREFIX, _SET_END = b"set host ", b"set host!"  # in the table META: the hosts for which an operator set something
 _PRIVATE, _BLOCKED = 1, 2
@@ -21,7 +21,7 @@ class Host:
         "address", "again", "again_head", "again_leased", "again_waiting", "allow_private", "backoff", "client",
         "crawl_delay", "done", "excluded", "failed", "failures", "head", "id", "is_blocked", "is_fresh", "is_listed",
         "is_new", "known", "latency", "leased", "name", "not_before", "own_delay", "parks", "priority", "queued",
-        "retry_at", "stored", "tail", "waiting",
+        "retry_at", "sitemaps", "stored", "tail", "waiting",
     )  # fmt: skip
 
     def __init__(self, id: int, name: str) -> None:
@@ -35,12 +35,13 @@ class Host:
         self.leased = 0
         self.done = 0
         self.stored = 0  # those that have a page in Pages/: done, or about to be visited again
-        self.again = 0  # those of `queued` whose page is stored
+        self.again = 0  # those of `queued` that bring no new page: it is stored, or they are sitemaps
         self.again_waiting = 0  # those of `waiting`
         self.again_leased = 0  # those of `leased`
         self.again_head = 0  # as `head`, in the table AGAIN; not on disk
         self.failed = 0
         self.excluded = 0
+        self.sitemaps = 0  # those of `known`
         self.parks = 0  # how many times it was set aside as dead, in a row
         self.not_before = 0.0  # UTC; no request before
         self.crawl_delay = -1.0  # from robots.txt; below zero: none
@@ -79,7 +80,7 @@ class Host:
 
     @property
     def ready_again(self) -> int:
-        """Those of `ready` whose page is stored."""
+        """Those of `ready` that bring no new page."""
         return self.again - self.again_waiting
 
     def is_sound(self) -> bool:
@@ -90,9 +91,9 @@ class Host:
         flags = self.allow_private * _PRIVATE + self.is_blocked * _BLOCKED
         numbers = _NUMBERS.pack(
             self.head, self.tail, self.known, self.queued, self.waiting, self.leased, self.done, self.stored,
-            self.failed, self.excluded, self.again, self.again_waiting, self.again_leased, self.parks, self.not_before,
-            self.crawl_delay, self.own_delay, self.backoff, self.latency, self.retry_at, min(self.failures, 65535),
-            self.priority, flags,
+            self.failed, self.excluded, self.again, self.again_waiting, self.again_leased, self.sitemaps, self.parks,
+            self.not_before, self.crawl_delay, self.own_delay, self.backoff, self.latency, self.retry_at,
+            min(self.failures, 65535), self.priority, flags,
         )  # fmt: skip
         return numbers + f"{self.name}\n{self.address}\n{self.client}".encode()
 
@@ -102,8 +103,8 @@ class Host:
         host = cls(int.from_bytes(key, "big"), name)
         (
             host.head, host.tail, host.known, host.queued, host.waiting, host.leased, host.done, host.stored,
-            host.failed, host.excluded, host.again, host.again_waiting, host.again_leased, host.parks, host.not_before,
-            host.crawl_delay, host.own_delay, host.backoff, host.latency, host.retry_at, host.failures,
+            host.failed, host.excluded, host.again, host.again_waiting, host.again_leased, host.sitemaps, host.parks,
+            host.not_before, host.crawl_delay, host.own_delay, host.backoff, host.latency, host.retry_at, host.failures,
             host.priority, flags,
         ) = _NUMBERS.unpack_from(data)  # fmt: skip
         host.allow_private, host.is_blocked = bool(flags & _PRIVATE), bool(flags & _BLOCKED)

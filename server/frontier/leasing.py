@@ -15,9 +15,10 @@ from server.frontier.records import (
     Place,
     Task,
     depth_and_hops,
-    is_again,
+    is_apart,
     job_key,
     key_of_entry,
+    kind_of_entry,
     pack_tasks,
     unpack_entry,
     unpack_tasks,
@@ -191,17 +192,18 @@ class Leasing:
         return Leased(lease.job, tasks, shares, core.rules.lease_seconds)
 
     def _with_conditions(self, lease: Lease, tasks: list[UrlTask]) -> list[UrlTask]:
-        """What was visited before is asked for only if it has changed."""
-        again = [(url, task.entry) for url, task in lease.tasks.items() if is_again(task.entry)]
-        keys = {url: key_of_entry(entry, url) for url, entry in again}
+        """What was visited before is asked for only if it has changed; and what is a sitemap is said."""
+        apart = {url: task.entry for url, task in lease.tasks.items() if is_apart(task.entry)}
+        keys = {url: key_of_entry(entry, url) for url, entry in apart.items()}
         visits = self._core.visits.of(list(keys.values()))
         known = {url: visits[key] for url, key in keys.items() if key in visits}
-        return [
+        tasks = [
             task._replace(etag=visit.etag, last_modified=visit.last_modified, sha1=visit.sha1.hex())
             if (visit := known.get(task.url))
             else task
             for task in tasks
         ]
+        return [task._replace(kind=kind_of_entry(apart[task.url])) if task.url in apart else task for task in tasks]
 
     def _share(self, host: Host, lease: Lease, urls: int, clients: int) -> HostShare:
         core = self._core

@@ -44,10 +44,20 @@ def _taken_out(core: Core, change: Change, host: Host, state: UrlState) -> bool:
     if where is None:
         return False
     change.delete(*where)
-    host.queued -= 1
-    host.waiting -= state.state is State.WAITING
-    change.counts["queued"] -= 1
+    _count_out(change, host, state)
+    host.sitemaps -= state.is_sitemap
     return True
+
+
+def _count_out(change: Change, host: Host, state: UrlState) -> None:
+    """A queued URL is not queued any more."""
+    waits = state.state is State.WAITING
+    host.queued -= 1
+    host.waiting -= waits
+    change.counts["queued"] -= 1
+    if state.is_apart:
+        host.again_waiting -= waits
+        change.count_again(host, queued=-1)
 
 
 def _made(core: Core, change: Change, url: str) -> Host:
@@ -61,7 +71,7 @@ def _entry_of(core: Core, state: UrlState) -> tuple[Table, bytes] | None:
         return Table.WAITING, waiting_key(state.due, state.place)
     if state.state is not State.QUEUED:
         return None
-    table, where = Table.AGAIN if state.was_stored else Table.QUEUE, state.place.packed()
+    table, where = Table.AGAIN if state.is_apart else Table.QUEUE, state.place.packed()
     return None if core.store.get(table, where) is None else (table, where)
 
 
@@ -107,11 +117,8 @@ def _without_page(core: Core, change: Change, key: bytes) -> Host | None:
         change.counts["done"] -= 1
     else:
         change.delete(*where)
-        host.queued -= 1
-        host.waiting -= state.state is State.WAITING
-        host.again_waiting -= state.state is State.WAITING
-        change.counts["queued"] -= 1
-        change.count_again(host, queued=-1)
+        _count_out(change, host, state)
+    host.sitemaps -= state.is_sitemap
     host.stored -= state.has_page
     change.counts["stored"] -= state.has_page
     core.visits.end(change, key)
@@ -136,7 +143,11 @@ def _retried(core: Core, change: Change, key: bytes) -> bool:
     change.counts.update(failed=-1, queued=1)
     change.delete(Table.FAILED, key)
     name = identity(record.url, core.rules.drop_index_names)
-    own_key = b"" if name == record.url else key
-    entry = pack_entry(record.url, record.depth, record.hops, 0, own_key)
-    change.enqueue(host, core.order.next(host, record.depth), key, entry)
+    entry = Entry(record.url, record.depth, record.hops, 0, b"" if name == record.url else key)
+    if record.is_sitemap:
+        change.count_again(host, queued=1)
+        change.enqueue_again(host, host.tail, entry._replace(is_sitemap=True))
+        host.tail += 1
+    else:
+        change.enqueue(host, core.order.next(host, record.depth), key, entry.packed())
     return True

@@ -34,7 +34,8 @@ def _narrow_table(core: Core, table: Table) -> int:
 
 def _narrow_entry(core: Core, change: Change, table: Table, key: bytes, packed: bytes) -> bool:
     entry = unpack_entry(packed)
-    if entry.is_again or (entry.depth == 0 and entry.hops == 0):  # stored already; a start URL is always inside
+    # Stored already, or a sitemap; a start URL is always inside.
+    if entry.is_apart or (entry.depth == 0 and entry.hops == 0):
         return False
     rule = core.policy.excluded_by(entry.url, host_of(entry.url), entry.depth, entry.hops)
     if not rule:

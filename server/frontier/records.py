@@ -12,7 +12,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from common.wire import Outcome
+from common.wire import Kind, Outcome
 
 KEY_LENGTH = 16  # bytes of a URL's digest that tell URLs apart: 2^-64 for a clash among 2^32 URLs
 
@@ -25,7 +25,11 @@ _EXCLUDED = Struct(">BI")
 _TASK = Struct(">HIQ")
 _JOB_NUMBER = Struct(">Q")
 _VISIT = Struct(">QdIIHBBHB")
-_STORED = 0x80  # in the first byte of a UrlState, and in the tries of an Entry: the page was stored before
+# In the first byte of a UrlState, and in the tries of an Entry:
+_STORED = 0x80  # the page was stored before
+_SITEMAP = 0x40
+_GUESSED = 0x20  # only in an Entry
+_MAX_TRIES = 0x1F
 _OUTCOMES = tuple(Outcome)  # stored by position: new outcomes come at the end of the enumeration
 _OUTCOME_RULES = frozenset(outcome.value for outcome in _OUTCOMES)
 _POSITIONS = {outcome: position for position, outcome in enumerate(_OUTCOMES)}
@@ -51,13 +55,21 @@ class Entry(NamedTuple):
     tries: int
     own_key: bytes = b""  # only if it does not follow from the address alone
     is_again: bool = False  # its page is stored: this is another visit
+    is_sitemap: bool = False
+    is_guessed: bool = False  # a sitemap that nobody names, or that was read before: its failure is no news
 
     @property
     def key(self) -> bytes:
         return self.own_key or key_of_identity(self.url)
 
+    @property
+    def is_apart(self) -> bool:
+        """It brings no new page, so limits in pages are not about it, and it is queued apart from the others."""
+        return self.is_again or self.is_sitemap
+
     def packed(self) -> bytes:
-        return pack_entry(self.url, self.depth, self.hops, self.tries | self.is_again * _STORED, self.own_key)
+        marks = self.is_again * _STORED | self.is_sitemap * _SITEMAP | self.is_guessed * _GUESSED
+        return pack_entry(self.url, self.depth, self.hops, min(self.tries, _MAX_TRIES) | marks, self.own_key)
 
 
 def key_of_identity(identity: str) -> bytes:
@@ -73,8 +85,8 @@ def pack_entry(url: str, depth: int, hops: int, tries: int, own_key: bytes) -> b
 def unpack_entry(data: bytes) -> Entry:
     depth, hops, tries, key_length = _ENTRY.unpack_from(data)
     start = 5 + key_length
-    is_again = tries >= _STORED
-    return Entry(data[start:].decode(), depth, hops, tries & ~_STORED, data[5:start], is_again)
+    marks = tries >= _STORED, tries & _SITEMAP > 0, tries & _GUESSED > 0
+    return Entry(data[start:].decode(), depth, hops, tries & _MAX_TRIES, data[5:start], *marks)
 
 
 # Parts of an entry, for where each microsecond counts.
@@ -84,8 +96,14 @@ def url_of_entry(data: bytes) -> str:
     return data[5 + data[4] :].decode()
 
 
-def is_again(data: bytes) -> bool:
-    return data[3] >= _STORED
+def is_apart(data: bytes) -> bool:
+    return data[3] >= _SITEMAP
+
+
+def kind_of_entry(data: bytes) -> Kind:
+    if not data[3] & _SITEMAP:
+        return Kind.PAGE
+    return Kind.GUESSED if data[3] & _GUESSED else Kind.SITEMAP
 
 
 def depth_and_hops(data: bytes) -> tuple[int, int]:
@@ -128,6 +146,7 @@ class UrlState:
     time: int = 0  # DONE, FAILED: seconds since 1970
     rule: str = ""  # EXCLUDED
     was_stored: bool = False  # QUEUED, WAITING, DONE: by an earlier visit; this is or was another one
+    is_sitemap: bool = False  # all but EXCLUDED
 
     @property
     def has_page(self) -> bool:
@@ -135,12 +154,17 @@ class UrlState:
         return self.was_stored or (self.state is State.DONE and self.outcome is Outcome.STORED)
 
     @property
+    def is_apart(self) -> bool:
+        """Its entry, if it has one, is queued apart from those of new pages."""
+        return self.was_stored or self.is_sitemap
+
+    @property
     def is_outside(self) -> bool:
         """Excluded by scope or limits, so without having been asked for; not by robots.txt or its type."""
         return self.state is State.EXCLUDED and self.rule not in _OUTCOME_RULES
 
     def packed(self) -> bytes:
-        mark = self.state | self.was_stored * _STORED
+        mark = self.state | self.was_stored * _STORED | self.is_sitemap * _SITEMAP
         if self.state is State.QUEUED:
             tail = _JOB_NUMBER.pack(self.lost_by) if self.lost_by else b""
             return _QUEUED.pack(mark, *self.place) + tail
@@ -152,17 +176,20 @@ class UrlState:
 
     @classmethod
     def unpacked(cls, data: bytes) -> "UrlState":
-        state, was_stored = State(data[0] & ~_STORED), data[0] >= _STORED
+        state, was_stored = State(data[0] & ~(_STORED | _SITEMAP)), data[0] >= _STORED
+        is_sitemap = data[0] & _SITEMAP > 0
         if state is State.QUEUED:
             lost_by = _JOB_NUMBER.unpack_from(data, _QUEUED.size)[0] if len(data) > _QUEUED.size else 0
-            return cls(state, unpack_place(data[1:]), lost_by, was_stored=was_stored)
+            return cls(state, unpack_place(data[1:]), lost_by, was_stored=was_stored, is_sitemap=is_sitemap)
         if state is State.WAITING:
             _, due, host, number = _WAITING.unpack(data)
-            return cls(state, Place(host, number), due=due, was_stored=was_stored)
+            return cls(state, Place(host, number), due=due, was_stored=was_stored, is_sitemap=is_sitemap)
         if state is State.EXCLUDED:
             return cls(state, Place(_EXCLUDED.unpack_from(data)[1], 0), rule=data[_EXCLUDED.size :].decode())
         _, outcome, time, host = _ENDED.unpack(data)
-        return cls(state, Place(host, 0), outcome=_OUTCOMES[outcome], time=time, was_stored=was_stored)
+        return cls(
+            state, Place(host, 0), outcome=_OUTCOMES[outcome], time=time, was_stored=was_stored, is_sitemap=is_sitemap
+        )
 
 
 def pack_queued(host: int, number: int) -> bytes:
@@ -265,9 +292,13 @@ class FailedRecord:
     host: int
     depth: int
     hops: int
+    is_sitemap: bool = False
 
     def packed(self) -> bytes:
-        values = [self.url, self.outcome, self.detail, self.tries, self.time, self.host, self.depth, self.hops]
+        values = [
+            self.url, self.outcome, self.detail, self.tries, self.time, self.host, self.depth, self.hops,
+            self.is_sitemap,
+        ]  # fmt: skip
         return json.dumps(values).encode()
 
     @classmethod

@@ -15,9 +15,9 @@ from server.frontier.store import Store, Table, Write
 _BATCH = 5_000  # writes
 _COUNTERS = (
     "known", "queued", "waiting", "leased", "done", "stored", "failed", "excluded", "again", "again_waiting",
-    "again_leased",
+    "again_leased", "sitemaps",
 )  # fmt: skip
-_OF_HOSTS = ("waiting", "again_waiting")  # no totals of these
+_OF_HOSTS = ("waiting", "again_waiting", "sitemaps")  # no totals of these
 _NAMES = {
     State.QUEUED: ("queued",), State.WAITING: ("queued", "waiting"), State.LEASED: ("leased",), State.DONE: ("done",),
     State.FAILED: ("failed",), State.EXCLUDED: ("excluded",),
@@ -68,9 +68,10 @@ def _counted(store: Store) -> _Counts:
         kind = State.LEASED if state.state is State.QUEUED and key in leased else state.state
         for name in ("known", *_NAMES[kind]):
             counts[name, state.place.host] += 1
-        for name in _AGAIN_NAMES.get(kind, ()) if state.was_stored else ():
+        for name in _AGAIN_NAMES.get(kind, ()) if state.is_apart else ():
             counts[name, state.place.host] += 1
         counts["stored", state.place.host] += state.has_page
+        counts["sitemaps", state.place.host] += state.is_sitemap
     return counts
 
 

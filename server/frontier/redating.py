@@ -48,7 +48,7 @@ def mend(store: Store, period: Period | None = None) -> int:
 def _mended(store: Store, key: bytes, visit: Visit, packed: bytes | None, period: Period | None) -> Iterator[Write]:
     state = UrlState.unpacked(packed) if packed is not None else None
     has_date = visit.due > 0 and store.get(Table.DUE, due_key(visit.due, key)) is not None
-    if state is None or not state.has_page:
+    if state is None or not (state.has_page or state.is_sitemap):
         yield Table.VISITS, key, None
         if has_date:
             yield Table.DUE, due_key(visit.due, key), None

@@ -35,6 +35,7 @@ CONSEQUENCES = {
     Outcome.STORED: Consequence(State.DONE, Sign.WELL),
     Outcome.UNCHANGED: Consequence(State.DONE, Sign.WELL),
     Outcome.REDIRECTED: Consequence(State.DONE, Sign.WELL),
+    Outcome.LISTED: Consequence(State.DONE, Sign.WELL),
     Outcome.DISALLOWED: Consequence(State.EXCLUDED, Sign.NOTHING),
     Outcome.UNWANTED: Consequence(State.EXCLUDED, Sign.WELL),
     Outcome.NOT_FOUND: Consequence(State.FAILED, Sign.WELL),

@@ -23,25 +23,27 @@ def bring_back(core: Core) -> int:
         state = UrlState.unpacked(packed) if packed else None
         if state is None or state.state is not State.DONE or not visit.url:  # damaged: it must not come up for ever
             change.delete(Table.DUE, due_key(visit.due, key))
-        elif _is_outside(core, visit):
+        elif _is_outside(core, visit, state.is_sitemap):
             core.visits.postpone(change, key, visit, now)
         else:
             core.visits.take(change, key, visit)
-            _queue(change, change.touch(core.hosts.by_id(state.place.host)), key, visit)
+            _queue(change, change.touch(core.hosts.by_id(state.place.host)), key, visit, state)
             number += 1
     core.commit(change)
     core.visits.passed(rows[-1][1].due)
     return number
 
 
-def _is_outside(core: Core, visit: Visit) -> bool:
+def _is_outside(core: Core, visit: Visit, is_sitemap: bool) -> bool:
     """By rules that have changed since it was stored. A start URL is always inside."""
+    if is_sitemap:
+        return not core.rules.sitemaps
     if visit.depth == 0 and visit.hops == 0:
         return False
     return bool(core.policy.excluded_by(visit.url, host_of(visit.url), visit.depth, visit.hops))
 
 
-def _queue(change: Change, host: Host, key: bytes, visit: Visit) -> None:
+def _queue(change: Change, host: Host, key: bytes, visit: Visit, state: UrlState) -> None:
     if host.is_given_up and not host.is_active:  # so long ago that it gets one more chance, with a few URLs
         host.parks = len(PARK_WAITS)
     own_key = b"" if key_of_identity(visit.url) == key else key
@@ -49,5 +51,7 @@ def _queue(change: Change, host: Host, key: bytes, visit: Visit) -> None:
     host.queued += 1
     change.counts.update(done=-1, queued=1)
     change.count_again(host, queued=1)
-    change.enqueue_again(host, host.tail, Entry(visit.url, visit.depth, visit.hops, 0, own_key, is_again=True))
+    # A sitemap that was there once is not missed if it is gone, just as a page.
+    marks = state.has_page, state.is_sitemap, state.is_sitemap
+    change.enqueue_again(host, host.tail, Entry(visit.url, visit.depth, visit.hops, 0, own_key, *marks))
     host.tail += 1

@@ -16,7 +16,7 @@ def set_score(core: Core, change: Change, address: str, score: int) -> int:
     state = UrlState.unpacked(packed) if packed else None
     table = Table.WAITING if state and state.state is State.WAITING else Table.QUEUE
     entry = None if state is None else core.store.get(table, _where(table, state, state.place))
-    if state is None or state.was_stored or entry is None:
+    if state is None or state.is_apart or entry is None:
         raise FrontierError(f"{address} is not queued, so it has no score")
     known = unpack_entry(entry)
     number = core.order.with_score(state.place.number, score)

@@ -18,7 +18,7 @@ from server.frontier.records import (
     State,
     Task,
     UrlState,
-    is_again,
+    is_apart,
     job_key,
     key_of_entry,
     pack_ended,
@@ -102,7 +102,7 @@ class Settling:
             if task is None or url in others or CONSEQUENCES[outcome].state is not State.DONE or url in settled:
                 others.setdefault(url, []).append(result)
                 continue
-            if is_again(task.entry):
+            if is_apart(task.entry):
                 others[url] = [result]
                 continue
             settled[url] = task
@@ -143,7 +143,7 @@ class Settling:
             return
         host.leased -= 1
         change.counts["leased"] -= 1
-        if is_again(task.entry):
+        if is_apart(task.entry):
             change.count_again(host, leased=-1)
         if consequence.state is State.DONE:
             self._finish(done, host, unpack_entry(task.entry), result)
@@ -153,6 +153,11 @@ class Settling:
     def _finish(self, done: Settlement, host: Host, entry: Entry, result: UrlResult) -> None:
         """The URL is done. A page that was stored before is done again, whatever has become of it."""
         core, change, now = self._core, done.change, self._core.clock.now()
+        if entry.is_sitemap:
+            if core.visits.period.is_set:
+                core.visits.go_on(change, entry.key, entry, result, now)
+            change.finish_sitemap(host, entry.key, result.outcome, now, entry.is_again)
+            return
         if entry.is_again:
             core.visits.go_on(change, entry.key, entry, result, now)
             change.finish_again(host, entry.key, result.outcome, now)
@@ -170,18 +175,37 @@ class Settling:
             done.change.counts["queued"] += 1
             due = core.clock.now() + factor * core.rules.retry_wait_seconds
             done.change.wait(host, task.number, entry._replace(tries=entry.tries + 1), due)
-        elif entry.is_again:
+        elif entry.is_sitemap and result.outcome is Outcome.UNWANTED and not entry.is_guessed:
+            self._take_for_page(done, host, entry, result)
+        elif entry.is_again or entry.is_guessed:
             self._finish(done, host, entry, result)
         elif CONSEQUENCES[result.outcome].state is State.EXCLUDED:
+            host.sitemaps -= entry.is_sitemap
             done.change.exclude(host, entry.key, result.outcome.value)
         else:
             self._fail(done, host, entry._replace(tries=entry.tries + 1), result.outcome, result.detail)
 
+    def _take_for_page(self, done: Settlement, host: Host, entry: Entry, result: UrlResult) -> None:
+        """What was named as a sitemap is none, so it is a page like any other: nobody shall keep one from being crawled
+        by calling it a sitemap."""
+        core, change = self._core, done.change
+        host.sitemaps -= 1
+        page = Entry(entry.url, entry.depth + 1, 0, 0, entry.own_key, entry.is_again)
+        if page.is_again:
+            self._finish(done, host, page, result)
+        elif rule := core.policy.excluded_by(page.url, host.name, page.depth, page.hops):
+            change.exclude(host, page.key, rule)
+        else:
+            host.queued += 1
+            change.counts["queued"] += 1
+            change.enqueue(host, core.order.next(host, page.depth), page.key, page.packed())
+
     def _fail(self, done: Settlement, host: Host, entry: Entry, outcome: Outcome, detail: str) -> None:
         now = self._core.clock.now()
         record = FailedRecord(
-            entry.url, outcome, detail[:_MAX_DETAIL_LENGTH], entry.tries, now, host.id, entry.depth, entry.hops
-        )
+            entry.url, outcome, detail[:_MAX_DETAIL_LENGTH], entry.tries, now, host.id, entry.depth, entry.hops,
+            entry.is_sitemap,
+        )  # fmt: skip
         done.change.fail(host, entry.key, record)
         done.failed.append(record)
 
@@ -195,7 +219,7 @@ class Settling:
         if state is None:
             done.refused += 1
         elif state.state is State.QUEUED:
-            packed = core.store.get(Table.AGAIN if state.was_stored else Table.QUEUE, state.place.packed())
+            packed = core.store.get(Table.AGAIN if state.is_apart else Table.QUEUE, state.place.packed())
             if packed is None or state.lost_by != job or not self._is_within_limits(done, state, result):
                 done.refused += 1  # leased to another, queued for another reason, or too much
             elif CONSEQUENCES[result.outcome].state is not State.QUEUED:
@@ -206,7 +230,7 @@ class Settling:
 
     def _is_within_limits(self, done: Settlement, state: UrlState, result: UrlResult) -> bool:
         """What may still be stored may be with others by now."""
-        if result.outcome is not Outcome.STORED or state.was_stored:
+        if result.outcome is not Outcome.STORED or state.is_apart:
             return True
         return self._core.limits.allow_one_more(self._core.hosts.by_id(state.place.host), done.change)
 
@@ -214,12 +238,12 @@ class Settling:
         """Count a queued URL as leased again, because its job has done it after all."""
         change, place = done.change, state.place
         host = change.touch(self._core.hosts.by_id(place.host))
-        change.delete(Table.AGAIN if state.was_stored else Table.QUEUE, place.packed())
+        change.delete(Table.AGAIN if state.is_apart else Table.QUEUE, place.packed())
         host.queued -= 1
         host.leased += 1
         change.counts["queued"] -= 1
         change.counts["leased"] += 1
-        if state.was_stored:
+        if state.is_apart:
             change.count_again(host, queued=-1, leased=1)
 
     def finish(self, done: Settlement, lease: Lease) -> bool:
@@ -272,7 +296,7 @@ class Settling:
 
     def _put_back(self, change: Change, host: Host, task: Task, job: int) -> None:
         entry = unpack_entry(task.entry)
-        number = task.number if entry.is_again else self._core.order.kept(task.number, entry.depth)
+        number = task.number if entry.is_apart else self._core.order.kept(task.number, entry.depth)
         change.put_back(host, number, entry, lost_by=job)
 
     # --- hosts -------------------------------------------------------------------------------------------------
@@ -331,7 +355,7 @@ class Settling:
             host = change.touch(core.hosts.by_id(place.host))
             host.waiting -= 1
             change.delete(Table.WAITING, key)
-            if entry.is_again:
+            if entry.is_apart:
                 host.again_waiting -= 1
                 change.enqueue_again(host, host.tail, entry)
                 host.tail += 1
@@ -361,8 +385,9 @@ class Settling:
             done.change.delete(table, key)
             host.queued -= 1
             done.change.counts["queued"] -= 1
-            if entry.is_again:
+            if entry.is_apart:
                 done.change.count_again(host, queued=-1)
+            if entry.is_again or entry.is_guessed:
                 self._finish(done, host, entry, UrlResult(entry.url, Outcome.REFUSED, detail=detail))
             else:
                 self._fail(done, host, entry, Outcome.REFUSED, detail)

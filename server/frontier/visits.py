@@ -17,6 +17,7 @@ from server.frontier.store import Store, Table
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _MAX_ETAG, _MAX_DATE = 500, 60  # characters; half of a value would be another value, so longer ones are not kept
 _ABSENT = (Outcome.NOT_FOUND, Outcome.REDIRECTED)
+_CHANGED = (Outcome.STORED, Outcome.LISTED)
 _CHANGED_FACTOR, _UNCHANGED_FACTOR = 0.5, 2.0
 _NEVER = (1 << 63) - 1  # milliseconds
 _NOWHERE = Visit("", 0, 0, 0.0, 0)
@@ -39,6 +40,10 @@ class Period:
         """For a page that was stored for the first time."""
         return math.sqrt(self.shortest * self.longest) if self.is_adaptive else self.fixed
 
+    def first_of_sitemap(self) -> float:
+        """A sitemap is the cheapest way to learn what has changed, so it is read again soon, until it proves stale."""
+        return self.shortest if self.is_adaptive else self.fixed
+
     def next(self, interval: float, outcome: Outcome) -> float:
         """After a visit, `interval` seconds after the one before.
 
@@ -47,7 +52,7 @@ class Period:
         """
         if self.is_adaptive and outcome in _ABSENT:
             return self.longest
-        if outcome is Outcome.STORED:
+        if outcome in _CHANGED:
             interval *= _CHANGED_FACTOR
         elif outcome is Outcome.UNCHANGED:
             interval *= _UNCHANGED_FACTOR
@@ -115,12 +120,13 @@ class Visits:
             self._put(change, key, _learned(visit, result), now)
 
     def go_on(self, change: Change, key: bytes, entry: Entry, result: UrlResult, now: float) -> None:
-        """Another visit has ended."""
-        visit = self.of([key]).get(key) or Visit(entry.url, entry.depth, entry.hops, self.period.first(), 0)
+        """Another visit has ended, or one of a sitemap."""
+        first = self.period.first_of_sitemap() if entry.is_sitemap else self.period.first()
+        visit = self.of([key]).get(key) or Visit(entry.url, entry.depth, entry.hops, first, 0)
         interval, absent = self.period.next(visit.interval, result.outcome), visit.absent_since
         if result.outcome in _ABSENT:
             absent = absent or int(now)
-        elif result.outcome in (Outcome.STORED, Outcome.UNCHANGED):
+        elif result.outcome in (*_CHANGED, Outcome.UNCHANGED):
             absent = 0
             visit = _learned(visit, result)
         self._put(change, key, replace(visit, interval=interval, absent_since=absent, visited=int(now)), now)
@@ -130,9 +136,19 @@ class Visits:
         change.delete(Table.DUE, due_key(visit.due, key))
         self._put(change, key, visit, now)
 
+    def hurry(self, change: Change, key: bytes, visit: Visit, due: float) -> None:
+        """It has changed, so it is due at that time, UTC, or as soon after its last visit as an adaptive period allows;
+        unless that is later than its own time."""
+        soonest = visit.visited + self.period.shortest if self.period.is_adaptive else 0.0
+        milliseconds = int(max(due, soonest) * 1000)
+        if milliseconds < visit.due:
+            change.delete(Table.DUE, due_key(visit.due, key))
+            self._put_due(change, key, visit, milliseconds)
+
     def take(self, change: Change, key: bytes, visit: Visit) -> None:
         """It is queued now, so it is not due any more."""
-        change.delete(Table.DUE, due_key(visit.due, key))
+        if visit.due:
+            change.delete(Table.DUE, due_key(visit.due, key))
         change.put(Table.VISITS, key, replace(visit, due=0).packed())
 
     def end(self, change: Change, key: bytes) -> None:
@@ -143,7 +159,9 @@ class Visits:
                 change.delete(Table.DUE, due_key(visit.due, key))
 
     def _put(self, change: Change, key: bytes, visit: Visit, now: float) -> None:
-        due = int((now + visit.interval) * 1000)
+        self._put_due(change, key, visit, int((now + visit.interval) * 1000))
+
+    def _put_due(self, change: Change, key: bytes, visit: Visit, due: int) -> None:
         self._next_due = min(self._next_due, due)
         change.put(Table.DUE, due_key(due, key), b"")
         change.put(Table.VISITS, key, replace(visit, due=due).packed())

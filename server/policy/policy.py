@@ -34,12 +34,17 @@ class Policy:
     max_path_repeats: int = 0
     max_query_parameters: int = 0
     _deepest: float = field(init=False, repr=False, compare=False)
+    _traps: tuple[_Judge, ...] = field(init=False, repr=False, compare=False)
     _judges: tuple[_Judge, ...] = field(init=False, repr=False, compare=False)
+    _is_host_inside: Inside | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # The way to set what follows from the other fields of a frozen value.
         object.__setattr__(self, "_deepest", self.max_depth or _NO_LIMIT)
-        object.__setattr__(self, "_judges", tuple(_judges_of(self)))
+        object.__setattr__(self, "_traps", tuple(_traps_of(self)))
+        object.__setattr__(self, "_judges", (*self._traps, *_judges_of(self)))
+        hosts = inside_of("host" if self.scope == "path" else self.scope, self.starts)
+        object.__setattr__(self, "_is_host_inside", hosts)
 
     def excluded_by(self, url: str, host: str, depth: int, hops: int) -> str:
         """The name of the rule that excludes an address; empty if it belongs to the crawl."""
@@ -51,6 +56,15 @@ class Policy:
             if rule := judge(url, host):
                 return rule
         return ""
+
+    def excluded_sitemap(self, url: str, host: str, is_vouched: bool) -> str:
+        """The same for a sitemap. Its name says nothing about what it lists, so only traps and the scope count, and of
+        the scope only the host; that does not matter if a host that belongs to the crawl vouches for it."""
+        for trap in self._traps:
+            if rule := trap(url, host):
+                return rule
+        is_inside = is_vouched or self._is_host_inside is None or self._is_host_inside(url, host)
+        return "" if is_inside else f"scope={self.scope}"
 
     def widened(self, start_urls: Iterable[str]) -> "Policy":
         """The same rules with further start URLs."""
@@ -91,14 +105,17 @@ def policy_of(settings: UrlServerSettings, start_urls: Sequence[str]) -> Policy:
     return Policy(settings.effective_scope, **rules).widened(start_urls)
 
 
-def _judges_of(policy: Policy) -> Iterable[_Judge]:
-    """The rules that are on, the cheap ones first."""
+def _traps_of(policy: Policy) -> Iterable[_Judge]:
     if policy.max_url_length < MAX_URL_LENGTH:  # longer ones are no addresses at all
         yield length_trap(policy.max_url_length)
     if policy.max_path_depth or policy.max_path_repeats:
         yield path_trap(policy.max_path_depth, policy.max_path_repeats)
     if policy.max_query_parameters:
         yield query_trap(policy.max_query_parameters)
+
+
+def _judges_of(policy: Policy) -> Iterable[_Judge]:
+    """The other rules that are on, the cheap ones first."""
     if inside := inside_of(policy.scope, policy.starts):
         yield _scope_judge(inside, f"scope={policy.scope}")
     if policy.reject:

@@ -10,7 +10,7 @@ from server.frontier.frontier import Frontier
 from server.urlserver.journal import Journal
 
 _CLIENT_NAME = re.compile(r"[A-Za-z0-9._:@+-]{1,100}")
-_STORED = (Outcome.STORED, Outcome.UNCHANGED, Outcome.REDIRECTED)
+_STORED = (Outcome.STORED, Outcome.UNCHANGED, Outcome.REDIRECTED, Outcome.LISTED)
 
 
 class BadRequest(Exception):
@@ -47,7 +47,7 @@ class UrlService:
         _check_client(client)
         settled = self._frontier.report(client, _job_number(report.job), report)
         done = sum(result.outcome in _STORED for result in report.results)
-        numbers = done, len(report.found), len(report.results) - done, report.size // 1024
+        numbers = done, len(report.found) + len(report.listed), len(report.results) - done, report.size // 1024
         line = f"({' '.join(map(str, numbers))}) from {client} [{address}]"
         self._journal.report(line, settled.failed, self._frontier.totals())
         return Receipt(settled.accepted, settled.refused, settled.new_urls)
@@ -121,4 +121,5 @@ def _job_settings(settings: Settings) -> JobSettings:
         rel_nofollow=server.rel_nofollow,
         repeat_links=server.traversal in ("dfs", "priority"),
         recrawl=server.period != 0,
+        sitemaps=server.sitemaps,
     )

@@ -27,7 +27,18 @@ from spyne.model.complex import ComplexModelMeta
 from spyne.protocol.soap import Soap11
 from spyne.server.wsgi import WsgiApplication
 
-from common.wire import FoundUrl, HostFact, JobSettings, Receipt, Report, Totals, UrlResult, from_table, to_table
+from common.wire import (
+    FoundUrl,
+    HostFact,
+    JobSettings,
+    ListedUrl,
+    Receipt,
+    Report,
+    Totals,
+    UrlResult,
+    from_table,
+    to_table,
+)
 from server.frontier.frontier import FrontierError
 from server.frontier.store import StoreError
 from server.urlserver.service import BadRequest, UrlService
@@ -119,14 +130,18 @@ def soap_service(service: UrlService) -> type:
                 settings=_Settings(**{f.name: getattr(job.settings, f.name) for f in fields(JobSettings)}),
             )
 
-        @rpc(Unicode(min_occurs=1), Unicode(min_occurs=1), Unicode, Unicode, Unicode, Integer64, _returns=_Receipt)
+        @rpc(
+            Unicode(min_occurs=1), Unicode(min_occurs=1), Unicode, Unicode, Unicode, Integer64, Unicode,
+            _returns=_Receipt,
+        )  # fmt: skip
         def sendAllData(
-            ctx: Any, ident: str, job: str, results: str, found: str, hosts: str, size: int
+            ctx: Any, ident: str, job: str, results: str, found: str, hosts: str, size: int, listed: str
         ) -> Any:
-            """Report on URLs of a job: outcome of each, found URLs, facts about hosts, bytes uploaded."""
+            """Report on URLs of a job: outcome of each, found URLs, facts about hosts, bytes uploaded, and what
+            sitemaps say."""
 
             def answer() -> Receipt:
-                report = _report(job, results, found, hosts, size)
+                report = _report(job, results, found, hosts, size, listed)
                 return service.send_all_data(ident or "", _address(ctx), report)
 
             receipt = _answered(answer)
@@ -175,7 +190,7 @@ def wsdl(app: WsgiApplication, url: str) -> bytes:
     return text
 
 
-def _report(job: str, results: str, found: str, hosts: str, size: int) -> Report:
+def _report(job: str, results: str, found: str, hosts: str, size: int, listed: str) -> Report:
     try:
         return Report(
             job=job or "",
@@ -183,6 +198,7 @@ def _report(job: str, results: str, found: str, hosts: str, size: int) -> Report
             found=from_table(FoundUrl, found or ""),
             hosts=from_table(HostFact, hosts or ""),
             size=max(0, size or 0),
+            listed=from_table(ListedUrl, listed or ""),
         )
     except ValueError as error:
         raise Fault("Client.BadTable", str(error)) from error

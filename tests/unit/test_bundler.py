@@ -15,7 +15,7 @@ from client.room import Room
 from client.spool import Parcel, Spool
 from common.bundle import BundleWriter, parse_bundle_name, read_pages
 from common.clock import ManualClock
-from common.wire import FoundUrl, HostFact, Outcome, UrlTask
+from common.wire import FoundUrl, HostFact, Kind, ListedUrl, Outcome, UrlTask
 from tests.bundles import page_meta
 from tests.tickets import job_settings
 
@@ -264,4 +264,22 @@ def test_links_take_room_until_they_are_packed(harvest_of: Callable[[int], Harve
     assert room.used > 1_000_000
     assert harvest.is_due(1_000_000)
     _cut(harvest)
+    assert room.used == 0
+
+
+def test_what_sitemaps_say_is_reported_apart_from_links(
+    spool: Spool, clock: ManualClock, room: Room, recent: RecentlySent
+) -> None:
+    harvest = Harvest("7", 2, job_settings(recrawl=True), spool, clock, room, recent)
+    named = ListedUrl("http://a.test/sitemap.xml", 0, kind=Kind.GUESSED)
+    rows = [ListedUrl(f"http://a.test/{number}", 1, 1_700_000_000 + number) for number in range(3)]
+    recent.add([FoundUrl("http://a.test/1", 0)])
+    harvest.add(_failed("http://a.test/2"), FACT, [named])
+    task = UrlTask("http://a.test/sitemap.xml", kind=Kind.GUESSED)
+    harvest.add(MinedPage(task, Outcome.LISTED, status=200, etag='"1"', sha1="a" * 40, listed=rows), FACT)
+    assert room.used > 0
+    parcel = _cut(harvest)
+    report = parcel.report()
+    assert (report.listed, report.found, parcel.bundles) == ([named, *rows], [], [])
+    assert report.results[1]._replace(size=0) == (task.url, "listed", 200, 0, "", '"1"', "", "a" * 40)
     assert room.used == 0

@@ -11,7 +11,7 @@ import requests
 
 from client.coordinator import Coordinator
 from common.errors import RemoteRefused, RemoteUnavailable
-from common.wire import FoundUrl, HostFact, Outcome, Report, UrlResult
+from common.wire import FoundUrl, HostFact, Kind, ListedUrl, Outcome, Report, UrlResult
 from onehost.parts import free_port
 from tests.processes import Running
 from tests.urlserver import address_of, serving
@@ -127,6 +127,24 @@ def test_any_number_of_found_urls_arrives(tmp_path: Path, count: int) -> None:
         again = coordinator.send(report)
         assert again.new_urls == 0
         assert coordinator.totals()[0].queued == count
+        coordinator.close()
+
+
+@pytest.mark.parametrize("count", [1, 12_000])
+def test_any_number_of_listed_urls_arrives_and_sitemaps_come_back_as_such(tmp_path: Path, count: int) -> None:
+    with serving(tmp_path, "--delay", "0", "--sitemaps", "1", START) as program:
+        coordinator = Coordinator(address_of(program), "one")
+        job = coordinator.get_job("r1", 10)
+        assert job.settings.sitemaps
+        listed = [ListedUrl(f"{START}{number}/{'long' * 50}", 1, 1_700_000_000) for number in range(count)]
+        sitemap = ListedUrl(f"{START}sitemap.xml", 0, kind=Kind.GUESSED)
+        links = [FoundUrl(sitemap.url, 1), FoundUrl(listed[0].url, 1)]
+        report = Report(job.job, [UrlResult(START, Outcome.STORED, 200)], links, listed=[sitemap, *listed])
+        receipt = coordinator.send(report)
+        assert (receipt.accepted, receipt.new_urls) == (1, count + 1)
+        assert coordinator.send(report).new_urls == 0
+        tasks = coordinator.get_job("r2", 10).tasks
+        assert [task.url for task in tasks if task.kind is Kind.GUESSED] == [sitemap.url]
         coordinator.close()
 
 

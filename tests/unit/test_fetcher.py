@@ -11,9 +11,10 @@ from client.fetcher import Fetcher, Turn, Visit, sender, user_agent
 from client.fields import charset, looks_like_html, media_type, retry_after_seconds
 from client.results import FetchResult
 from client.robots import Robots
+from client.sitemaps import MAX_BYTES
 from client.transport import Transport
 from common.clock import ManualClock
-from common.wire import HostShare, JobSettings, Outcome, UrlTask
+from common.wire import HostShare, JobSettings, Kind, Outcome, UrlTask
 from tests.unit.canned import Canned, broken_off, endless, hang, redirect, reply, serving
 
 SETTINGS = JobSettings(
@@ -450,3 +451,32 @@ def test_who_we_are() -> None:
     assert sender("bot@example.org") == "bot@example.org"
     assert sender("https://example.org/@bot") == ""
     assert sender("bot@example.org\r\nEvil: 1") == "bot@example.org  Evil: 1"
+
+
+# --- sitemaps
+
+
+@pytest.mark.parametrize("kind", [Kind.SITEMAP, Kind.GUESSED])
+def test_a_sitemap_has_its_own_limit_and_any_type(client: Client, kind: Kind) -> None:
+    body = b"x" * (SETTINGS.max_body_bytes + 1)
+    client.canned.replies["/s"] = reply(body, Content_Type="application/xml; charset=latin-1")
+    assert client.once("/s", HTML_ONLY).outcome is Outcome.UNWANTED
+    assert client.once("/s").outcome is Outcome.TOO_LARGE
+    result = client.once("/s", HTML_ONLY, kind=kind)
+    assert (result.outcome, result.body, result.content_type, result.charset) == (
+        Outcome.STORED, body, "application/xml", "latin-1"
+    )  # fmt: skip
+
+
+def test_an_endless_sitemap_is_cut_and_shows_that_there_is_more(client: Client) -> None:
+    client.canned.replies["/s"] = endless(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", b"x" * (1 << 20))
+    result = client.once("/s", kind=Kind.SITEMAP)
+    assert (result.outcome, len(result.body)) == (Outcome.STORED, MAX_BYTES + 1)
+
+
+def test_a_sitemap_obeys_robots_txt_and_is_asked_for_only_if_it_has_changed(client: Client) -> None:
+    client.canned.replies["/robots.txt"] = reply(b"User-agent: *\nDisallow: /closed")
+    client.canned.replies["/s"] = reply(b"", "304 Not Modified")
+    result, turns = client.whole(client.visit("/closed.xml", OBEDIENT, kind=Kind.SITEMAP))
+    assert (result.outcome, turns) == (Outcome.DISALLOWED, 1)
+    assert client.once("/s", OBEDIENT, kind=Kind.SITEMAP, etag='"1"').outcome is Outcome.UNCHANGED

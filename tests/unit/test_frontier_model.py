@@ -1,7 +1,8 @@
 """Any sequence of calls, with crashes in between, compared to the model after every step."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from common.wire import FoundUrl, HostFact, Outcome, Report, UrlResult
+from common.wire import FoundUrl, HostFact, Kind, ListedUrl, Outcome, Report, UrlResult
 from server.frontier.frontier import FrontierError, Rules
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store
@@ -50,6 +51,8 @@ RULES_WITH_PERIOD = [
     Rules(delay_seconds=0, lease_seconds=12, retry_wait_seconds=3, max_bytes=60, traversal="dfs", period=Period(4.0)),
 ]  # fmt: skip
 
+RULES = [*RULES[:5], *(replace(rules, sitemaps=True) for rules in RULES[3:])]
+RULES_WITH_PERIOD = [RULES_WITH_PERIOD[0], *(replace(rules, sitemaps=True) for rules in RULES_WITH_PERIOD)]
 OPERATIONS = ("pause", "block", "unblock", "delay", "priority", "score")
 clients = st.sampled_from("abc")
 hosts = st.sampled_from(HOSTS)
@@ -57,6 +60,12 @@ url_lists = st.lists(st.sampled_from(URLS), min_size=1, max_size=12)
 found_lists = st.lists(st.tuples(st.sampled_from(URLS), st.integers(0, 3)), min_size=1, max_size=12)
 # What is common comes often; every outcome comes.
 outcomes = st.sampled_from([Outcome.STORED, Outcome.TIMEOUT, Outcome.BUSY, *Outcome])
+# Times relative to now: long ago, just now, within a day ahead, and beyond belief.
+listed_rows = st.builds(
+    ListedUrl, st.sampled_from(URLS), st.integers(0, 3), st.sampled_from([None, -(10**6), -3, 0, 3600, 10**6]),
+    st.sampled_from(Kind), st.sampled_from([0, 0, 1, 6]), st.sampled_from(["", "", *HOSTS]),
+)  # fmt: skip
+listed_lists = st.lists(listed_rows, max_size=6)
 facts = st.builds(
     HostFact, hosts, st.sampled_from(["", "10.0.0.1", "10.0.0.2"]), st.sampled_from([-1.0, 0.0, 5.0, 500.0]),
     st.sampled_from([0.0, 0.0, 20.0]), st.sampled_from([0.0, 0.0, 1.0, 4.0]),
@@ -128,6 +137,11 @@ class FrontierMachine(RuleBasedStateMachine):
         job = data.draw(st.sampled_from(list(self.model.jobs)))
         self.report(job, [(url, outcome) for url in self.past[job][1]], told, [], 1)
 
+    @precondition(lambda self: self.past)
+    @rule(data=st.data(), listed=listed_lists)
+    def report_what_sitemaps_say(self, data: st.DataObject, listed: list[ListedUrl]) -> None:
+        self.report(self.any_job(data), [], [], [], 0, listed)
+
     @precondition(lambda self: self.model.jobs)
     @rule(outcome=st.sampled_from([Outcome.STORED, Outcome.STORED, Outcome.UNCHANGED, Outcome.NOT_FOUND]))
     def report_all_jobs(self, outcome: Outcome) -> None:
@@ -135,28 +149,37 @@ class FrontierMachine(RuleBasedStateMachine):
             self.report(job, [(url, outcome) for url in self.past[job][1]], [], [], 1)
 
     @precondition(lambda self: self.past)
-    @rule(data=st.data(), told=st.lists(facts, max_size=2), found=found_lists, size=st.integers(0, 9))
+    @rule(
+        data=st.data(), told=st.lists(facts, max_size=2), found=found_lists, size=st.integers(0, 9),
+        listed=listed_lists,
+    )  # fmt: skip
     def report_something(
-        self, data: st.DataObject, told: list[HostFact], found: list[tuple[str, int]], size: int
-    ) -> None:
+        self, data: st.DataObject, told: list[HostFact], found: list[tuple[str, int]], size: int,
+        listed: list[ListedUrl],
+    ) -> None:  # fmt: skip
         job = self.any_job(data)
         own = self.past[job][1]
         urls = st.sampled_from([*own, *own, *own, "http://unknown/", *URLS])
-        self.report(job, data.draw(st.lists(st.tuples(urls, outcomes), max_size=6)), told, found, size)
+        self.report(job, data.draw(st.lists(st.tuples(urls, outcomes), max_size=6)), told, found, size, listed)
 
     def report(
         self, job: int, results: list[tuple[str, Outcome]], told: list[HostFact], found: list[tuple[str, int]],
-        size: int,
+        size: int, listed: Sequence[ListedUrl] = (),
     ) -> None:  # fmt: skip
+        now = int(self.case.clock.now())
+        listed = [row._replace(modified=0 if row.modified is None else now + row.modified) for row in listed]
         report = Report(
             str(job), [UrlResult(url, outcome) for url, outcome in results], [FoundUrl(*each) for each in found[:4]],
-            told, size,
+            told, size, listed,
         )  # fmt: skip
         settled = self.frontier.report(self.past[job][0], job, report)
         accepted, refused = self.model.report(job, results, told)
         assert (settled.accepted, settled.refused) == (accepted, refused)
         is_repeated = bool(results) and not accepted
-        assert settled.new_urls == self.model.add(_with_hosts(found[:4]), self.model.touched, is_repeated)
+        new, taken = self.model.hear(listed)
+        pages = [(row.url, row.depth) for row in listed if row.kind is Kind.PAGE]
+        new += self.model.add(_with_hosts(found[:4] + pages), self.model.touched | taken, is_repeated)
+        assert settled.new_urls == new
         self.model.size += size if accepted else 0
 
     @precondition(lambda self: self.model.jobs)
@@ -233,7 +256,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def set_score(self, url: str, score: int) -> None:
         frontier, known = self.frontier, self.model.urls.get(url)
-        is_open = known is not None and known.state in ("queued", "waiting") and not known.again
+        is_open = known is not None and known.state in ("queued", "waiting") and not known.apart
         if self.model.rules.traversal != "priority" or known is None or not is_open:
             with pytest.raises(FrontierError):
                 frontier.set_score(url, score)
@@ -254,6 +277,9 @@ class FrontierMachine(RuleBasedStateMachine):
         assert {url: frontier.explain(url).state for url in model.urls} == {
             url: known.state for url, known in model.urls.items()
         }
+        assert [url for url in model.urls if frontier.explain(url).is_sitemap] == [
+            url for url, known in model.urls.items() if known.sitemap
+        ]
         for url in model.of("leased"):
             told = frontier.explain(url)
             assert (told.job, told.client) == (model.urls[url].job, model.jobs[told.job].client)

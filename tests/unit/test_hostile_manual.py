@@ -3,11 +3,12 @@
 import re
 from pathlib import Path
 
-from client import bounds, encoding, fields, links, robots, rules
+from client import bounds, encoding, fields, links, robots, rules, sitemaps
 from client.reading import child, reader
 from common import urls
 from common.settings import UrlServerSettings, default_of, keys_of, written
 from common.wire import Outcome
+from server.frontier.sitemaps import MAX_NESTING, MAX_SITEMAPS
 
 PAGE = (Path(__file__).resolve().parents[2] / "manual" / "hostile-web.md").read_text()
 LIMITS = dict(re.findall(r"^\| ([^|]+) \| ([0-9][^|]*) \|", PAGE, re.MULTILINE))
@@ -34,6 +35,9 @@ def test_other_limits() -> None:
     assert LIMITS["zstd window"] == f"{encoding._ZSTD_MAX_WINDOW >> 20} MB"
     assert LIMITS["robots.txt"] == f"{rules.MAX_BYTES >> 10} KiB"
     assert int(LIMITS["redirects of robots.txt"]) == robots._MAX_HOPS
+    assert LIMITS["sitemap"] == f"{sitemaps.MAX_BYTES >> 20} MiB"
+    assert f"at most {sitemaps.MAX_ENTRIES:,} addresses" in PAGE
+    assert f"{MAX_SITEMAPS:,} sitemaps of a host, {MAX_NESTING} one behind the other" in PAGE
     assert int(LIMITS["URL"]) == urls.MAX_URL_LENGTH
     assert f"links per page: {links.MAX_LINKS:,}" in PAGE
     assert int(LIMITS["HTML that is parsed"]) == bounds.MAX_BYTES

@@ -53,7 +53,9 @@ def test_outcomes_and_what_follows(outcome: Outcome) -> None:
     assert row[1].startswith(expected)
 
 
-@pytest.mark.parametrize("kind", [wire.UrlTask, wire.UrlResult, wire.FoundUrl, wire.HostShare, wire.HostFact])
+@pytest.mark.parametrize(
+    "kind", [wire.UrlTask, wire.UrlResult, wire.FoundUrl, wire.ListedUrl, wire.HostShare, wire.HostFact]
+)
 def test_tables_of_the_contract(kind: type) -> None:
     names = list(kind._fields)  # type: ignore[attr-defined]
     rows = re.findall(r"^\| `\w+`.* \| (.*) \|$", (MANUAL / "soap.md").read_text(), re.MULTILINE)

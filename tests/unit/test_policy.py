@@ -249,6 +249,29 @@ def test_the_defaults_leave_ordinary_urls_alone() -> None:
 # --- depth, redirects, and all together
 
 
+@pytest.mark.parametrize(
+    ("scope", "url", "is_vouched", "expected"),
+    [
+        ("path", "http://a.test/sitemap.xml", False, ""),
+        ("path", "http://b.test/docs/sitemap.xml", False, "scope=path"),
+        ("path", "http://b.test/docs/sitemap.xml", True, ""),
+        ("host", "http://www.a.test/sitemap.xml", False, "scope=host"),
+        ("domain", "http://www.a.test/sitemap.xml", False, ""),
+        ("domain", "http://b.test/sitemap.xml", False, "scope=domain"),
+        ("free", "http://b.test/sitemap.xml", False, ""),
+        ("path", "http://a.test/1/2/3/4.xml", True, "max_path_depth"),
+        ("free", "http://a.test/?1&2&3", True, "max_query_parameters"),
+        ("free", f"http://a.test/{'x' * 90}", True, "max_url_length"),
+    ],
+)
+def test_sitemaps_are_judged_by_their_host_and_by_traps(scope: str, url: str, is_vouched: bool, expected: str) -> None:
+    judge = Policy(
+        scope, ("http://a.test/docs/",), (r"\.html$",), ("sitemap",), max_path_depth=3, max_query_parameters=2,
+        max_url_length=100,
+    )  # fmt: skip
+    assert judge.excluded_sitemap(url, host_of(url), is_vouched) == expected
+
+
 def test_limits_come_before_the_scope() -> None:
     limited = policy("http://a.org/", scope="host", max_depth=2, max_redirects=1)
     assert rule(limited, "http://a.org/", 2, 1) == ""

@@ -200,6 +200,7 @@ def test_from_unknown_to_known() -> None:
     web = Web(max_crawl_delay_seconds=30.0)
     assert web.verdict() == Verdict.UNKNOWN
     assert web.robots.crawl_delay(HOST) is None
+    assert web.robots.sitemaps(HOST) is None
     assert web.robots.claim(HOST) == f"{HOST}/robots.txt"
     assert web.verdict() == Verdict.PENDING
     assert web.robots.claim(HOST) is None

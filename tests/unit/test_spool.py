@@ -8,7 +8,7 @@ import pytest
 
 from client.spool import REPORT_NAME, Parcel, Spool
 from common.errors import BundleError
-from common.wire import FoundUrl, HostFact, Outcome, Report, UrlResult
+from common.wire import FoundUrl, HostFact, Kind, ListedUrl, Outcome, Report, UrlResult
 from tests.bundles import make_bundle
 
 REPORT = Report(
@@ -20,6 +20,7 @@ REPORT = Report(
     found=[FoundUrl("http://b.test/", 3, 1)],
     hosts=[HostFact("a.test", "192.0.2.1", 2.5)],
     size=1234,
+    listed=[ListedUrl("http://a.test/s.xml", 1, 1_700_000_000, Kind.SITEMAP, 2, "b.test")],
 )
 
 
@@ -54,6 +55,7 @@ def test_the_report_comes_back_as_it_was(spool: Spool, tmp_path: Path) -> None:
     assert report.results[0] == REPORT.results[0]
     assert report.results[1].detail == "no name", "a tab would break the row"
     assert (report.job, report.found, report.hosts, report.size) == ("7", REPORT.found, REPORT.hosts, 1234)
+    assert report.listed == REPORT.listed
 
 
 def test_killed_before_the_parcel_is_sealed(spool: Spool, tmp_path: Path) -> None:

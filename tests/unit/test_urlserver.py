@@ -15,7 +15,7 @@ import requests
 import zeep.exceptions
 
 from common.secrets import ftp_password
-from common.wire import HostFact, Outcome
+from common.wire import HostFact, Outcome, UrlTask, from_table
 from tests.certificates import make_certificate
 from tests.processes import ROOT
 from tests.urlserver import GET_TOTALS, READY, Soap, address_of, hosts_of, serving, urls_of
@@ -59,6 +59,22 @@ def test_a_job_carries_the_settings(tmp_path: Path) -> None:
     assert settings.ftp_password == ftp_password("secret")
     assert (settings.robots_control, settings.page_parse, settings.agent_name) == (False, True, "bot")
     assert settings.fetch_timeout_seconds == 7.5
+
+
+def test_what_sitemaps_say_is_optional_and_a_bad_row_is_named(tmp_path: Path) -> None:
+    with serving(tmp_path, *START, "--sitemaps", "1") as program:
+        soap = Soap(address_of(program))
+        job = soap.job().job
+        assert soap.report("w1", job, {}).new_urls == 0, "without the argument"
+        listed = "http://example.org/1\t1\t1700000000\nhttp://example.org/sitemap.xml\t0\t0\tguessed"
+        call = soap.service.sendAllData
+        assert call(ident="w1", job=job, listed=listed).new_urls == 2
+        soap.service.cExit(ident="w1", job=job)
+        kinds = {task.url: task.kind for task in from_table(UrlTask, soap.job("w1", "next").urls)}
+        assert kinds["http://example.org/sitemap.xml"] == "guessed"
+        assert kinds["http://example.org/1"] == "page"
+        with pytest.raises(zeep.exceptions.Fault, match=r"line 1 of the ListedUrl table: .*map"):
+            call(ident="w1", job=job, listed="http://example.org/1\t1\t0\tmap")
 
 
 def test_the_same_request_and_an_empty_job(soap: Soap) -> None:

@@ -9,6 +9,8 @@ from common.wire import (
     FoundUrl,
     HostFact,
     HostShare,
+    Kind,
+    ListedUrl,
     Outcome,
     Totals,
     UrlResult,
@@ -24,8 +26,9 @@ _VALUES: dict[object, st.SearchStrategy[object]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
     Outcome: st.sampled_from(Outcome),
+    Kind: st.sampled_from(Kind),
 }
-KINDS = [UrlTask, HostShare, UrlResult, FoundUrl, HostFact]
+KINDS = [UrlTask, HostShare, UrlResult, FoundUrl, ListedUrl, HostFact]
 
 
 def _rows(kind: type) -> st.SearchStrategy[object]:
@@ -71,7 +74,8 @@ def test_an_empty_table_has_no_rows() -> None:
     ("kind", "line", "reason"),
     [
         (UrlTask, "http://a/\tx", "invalid literal"),
-        (UrlTask, "http://a/\t1\t2\te\tl\ts\tmore", "7 fields instead of at most 6"),
+        (UrlTask, "http://a/\t1\t2\te\tl\ts\tsitemap\tmore", "8 fields instead of at most 7"),
+        (UrlTask, "http://a/\t1\t2\te\tl\ts\tmap", "not a valid Kind"),
         (UrlTask, "http://a/\t1.5", "invalid literal"),
         (UrlResult, "http://a/", "missing"),
         (UrlResult, "http://a/\tstolen", "not a valid Outcome"),

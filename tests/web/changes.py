@@ -1,12 +1,13 @@
 """What has changed on a web since it was made: a file that the server reads at each request, so that a test can write
 it between two rounds of a crawl. Also how a page says which version it is."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.web.pages import Answer
-from tests.web.resources import Link, Missing, Page, Redirect, Resource
+from tests.web.resources import Document, Link, Missing, Page, Redirect, Resource
 
 VALIDATORS = ("etag", "date", "none")
 FIRST_DATE, LATER_DATE = "Mon, 02 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:00 GMT"
@@ -22,6 +23,11 @@ class Changes:
     def page(self, url: str, title: str, links: Sequence[str] = ()) -> None:
         """There is another page now, or a first one."""
         self._write(url, ["page", title, *links])
+
+    def file(self, url: str, body: bytes | str, content_type: str) -> None:
+        """Something that is not HTML; for a robots.txt only the text counts."""
+        content = body if isinstance(body, bytes) else body.encode()
+        self._write(url, ["file", content_type, base64.b64encode(content).decode()])
 
     def gone(self, url: str) -> None:
         self._write(url, ["gone"])
@@ -54,6 +60,8 @@ def _resource(kind: str, *arguments: str) -> Resource:
         return Missing()
     if kind == "moved":
         return Redirect(arguments[0], arguments[0])
+    if kind == "file":
+        return Document(arguments[0], base64.b64decode(arguments[1]))
     title, *links = arguments
     return Page(title, tuple(Link(url, url) for url in links))
 

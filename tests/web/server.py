@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.web.changes import VALIDATORS, read_changes, unless_known, with_validators
 from tests.web.graph import Web
 from tests.web.pages import Answer, answer
+from tests.web.resources import Resource
 from tests.web.serving import CONTROL_HOST, Head, RequestLog, read_head, run_server
 
 TEXT = (("Content-Type", "text/plain; charset=utf-8"),)
@@ -62,12 +63,13 @@ class WebServer:
             return Answer(405, (*TEXT, ("Allow", "GET, HEAD")), b"only GET and HEAD\n")
         if head.host not in web.hosts:
             return Answer(421, TEXT, b"no such host here\n")
-        if head.target == "/robots.txt":
-            return _robots(web.robots_text(head.host))
-        return unless_known(self._page(web, f"http://{head.host}{head.target}"), head.headers)
-
-    def _page(self, web: Web, url: str) -> Answer:
+        url = f"http://{head.host}{head.target}"
         changed = read_changes(self.options.changes).get(url) if self.options.changes else None
+        if head.target == "/robots.txt" and changed is None:
+            return _robots(web.robots_text(head.host))
+        return unless_known(self._page(web, url, changed), head.headers)
+
+    def _page(self, web: Web, url: str, changed: Resource | None) -> Answer:
         reply = answer(web.resource(url) if changed is None else changed)
         return with_validators(reply, self.options.validators, changed is not None)
 
