@@ -26,6 +26,7 @@ _MAX_AGE_SECONDS = 86_400  # as long as a robots.txt is kept: another one may na
 _log = logging.getLogger(__name__)
 
 SitemapsOf = Callable[[str], Sequence[str] | None]  # origin -> what its robots.txt names; None: that is not known
+ReadFile = Callable[[bytes, str, str], sitemaps.Sitemap]  # body, URL, content type
 
 
 class Origins:
@@ -66,7 +67,7 @@ def _of_origin(origin: str, depth: int, named: Iterable[str]) -> Iterator[Listed
         yield ListedUrl(usual, depth, kind=Kind.GUESSED)
 
 
-def read(result: FetchResult, sitemaps_of: SitemapsOf) -> MinedPage:
+def read(result: FetchResult, sitemaps_of: SitemapsOf, read_file: ReadFile = sitemaps.read) -> MinedPage:
     """What became of a sitemap. It is never stored; what a damaged one says before the damage counts."""
     task = result.task
     plain = MinedPage(
@@ -80,7 +81,7 @@ def read(result: FetchResult, sitemaps_of: SitemapsOf) -> MinedPage:
     if sha1 == task.sha1:
         return replace(plain, outcome=Outcome.UNCHANGED, sha1=sha1)
     url = result.final_url or task.url
-    content = sitemaps.read(result.body, url, f"{result.content_type}; charset={result.charset}")
+    content = read_file(result.body, url, f"{result.content_type}; charset={result.charset}")
     number = len(content.entries) + len(content.sitemaps)
     detail = f"the file {content.problem}" if content.problem else ""
     if not number and (content.problem or result.content_type in HTML_TYPES):

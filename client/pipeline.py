@@ -310,7 +310,7 @@ class Pipeline:
         try:
             with large:
                 if result.task.kind is not Kind.PAGE:
-                    return listing.read(result, self._sitemaps_of)
+                    return listing.read(result, self._sitemaps_of, self._reader.read_sitemap)
                 return mine(result, settings, self._reader)
         except Exception:  # a mistake of ours must cost this page only
             _log.exception("mining %s", result.task.url)

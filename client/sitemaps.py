@@ -6,6 +6,7 @@ damage, and says what is wrong. Memory is bounded by the size of the file; no en
 """
 
 import io
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -21,6 +22,7 @@ MAX_BYTES = 50 << 20  # unpacked; this and the next are the limits of sitemaps.o
 MAX_ENTRIES = 50_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_SMALL_BYTES = 1 << 20
 _PIECE = 1 << 16
 _PACKED_PIECE = 1 << 10  # of gzip: what is lost before damage
 _TOO_LONG = f"is longer than {MAX_BYTES} bytes"
@@ -67,6 +69,15 @@ class Sitemap(NamedTuple):
     sitemaps: tuple[Entry, ...] = ()
     problem: str = ""  # what is wrong with the file; what came before it counts
 
+    def packed(self) -> bytes:
+        """To be read in another process."""
+        return json.dumps(self).encode()
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> "Sitemap":
+        entries, found, problem = json.loads(data)
+        return cls(tuple(Entry(*each) for each in entries), tuple(Entry(*each) for each in found), problem)
+
 
 class _Stop(Exception):
     """Nothing more is read; says why."""
@@ -88,6 +99,11 @@ def read(body: bytes, url: str, content_type: str = "") -> Sitemap:
     except _Stop as stop:
         problem = problem or str(stop)
     return collected.sitemap(problem)
+
+
+def may_be_large(body: bytes) -> bool:
+    """Whether reading it may take more than a moment, or much memory."""
+    return len(body) > _SMALL_BYTES or body.startswith(_GZIP_MAGIC)
 
 
 class _Collected:

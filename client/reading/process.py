@@ -1,12 +1,16 @@
 """The process that reads pages which may do harm, from outside: asked with a time limit, killed when in trouble."""
 
 import json
-from typing import Any
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TypeVar
 
 from client.children import Child, ChildTrouble
 from client.reading.seen import Seen, Wanted
+from client.sitemaps import Sitemap
 
 _MAX_LINE_BYTES = 1 << 12
+_T = TypeVar("_T")
 
 
 class ReadingProcess(Child):
@@ -18,11 +22,17 @@ class ReadingProcess(Child):
 
     def read(self, html: bytes, wanted: Wanted, max_seconds: float) -> Seen:
         """ChildTrouble if there is no answer. Of a page that is far too much, the beginning is read."""
+        return self._ask({"wanted": asdict(wanted)}, html, max_seconds, Seen.unpacked)
+
+    def read_sitemap(self, body: bytes, url: str, content_type: str, max_seconds: float) -> Sitemap:
+        """As client.sitemaps reads it. ChildTrouble if there is no answer."""
+        return self._ask({"sitemap": [url, content_type]}, body, max_seconds, Sitemap.unpacked)
+
+    def _ask(self, head: dict[str, Any], body: bytes, max_seconds: float, unpacked: Callable[[bytes], _T]) -> _T:
         self.link.settimeout(max_seconds)
-        head = {"size": len(html), "unfollowed": wanted.unfollowed, "shown": wanted.shown}
         try:
-            self.link.sendall(json.dumps(head).encode() + b"\n")
-            self.link.sendall(html)
+            self.link.sendall(json.dumps(head | {"size": len(body)}).encode() + b"\n")
+            self.link.sendall(body)
             answer = self._answer()
             packed = self._stream.read(answer["size"])
         except OSError as error:
@@ -30,7 +40,7 @@ class ReadingProcess(Child):
         if len(packed) < answer["size"]:
             raise self.trouble()
         try:
-            return Seen.unpacked(packed)
+            return unpacked(packed)
         except (ValueError, TypeError, LookupError) as error:
             raise ChildTrouble(f"answered nonsense: {error}") from error
 

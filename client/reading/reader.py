@@ -1,16 +1,22 @@
-"""Reads pages for the datamine threads: harmless ones here, all others in a process that can be killed."""
+"""Reads pages and sitemaps for the datamine threads: harmless ones here, others in a process that can be killed."""
 
 import logging
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-from client import bounds
+from client import bounds, sitemaps
 from client.children import ChildTrouble
 from client.reading.process import ReadingProcess
 from client.reading.seen import Seen, Wanted, see
+from client.sitemaps import Sitemap
+from common.urls import host_of
 
 MAX_SECONDS = 5.0  # for a page; one at all limits takes one or two
+MAX_SITEMAP_SECONDS = 20.0
 _MAX_AVOIDED = 1_000
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
@@ -32,13 +38,21 @@ class Reader:
     def read(self, html: bytes, wanted: Wanted, host: str) -> Seen:
         """What HTML in UTF-8 says; of a page that cannot be read in time and in little memory, its beginning."""
         if not bounds.is_harmless(html):
-            with self._risky_turn:
-                seen = self._try_outside(html, wanted, host)
+            seen = self._try_outside(lambda process: process.read(html, wanted, self._max_seconds), host, len(html))
             if seen is not None:
                 return seen
             html = bounds.harmless_beginning(html)
         with self._turn:
             return see(html, wanted)
+
+    def read_sitemap(self, body: bytes, url: str, content_type: str) -> Sitemap:
+        """What a sitemap says; nothing, with a problem, if it cannot be read in time and in little memory."""
+        if not sitemaps.may_be_large(body):
+            return sitemaps.read(body, url, content_type)
+        found = self._try_outside(
+            lambda process: process.read_sitemap(body, url, content_type, MAX_SITEMAP_SECONDS), host_of(url), len(body)
+        )
+        return found or Sitemap(problem="takes too long to read, or too much memory")
 
     def close(self) -> None:
         """End the process."""
@@ -50,21 +64,25 @@ class Reader:
                 self._starter.shutdown()
                 self._starter = None
 
-    def _try_outside(self, html: bytes, wanted: Wanted, host: str) -> Seen | None:
+    def _try_outside(self, ask: Callable[[ReadingProcess], _T], host: str, size: int) -> _T | None:
         """None if it does not work."""
-        if host in self._avoided:
+        with self._risky_turn:
+            if host in self._avoided:
+                return None
+            try:
+                return ask(self._running())
+            except (ChildTrouble, OSError) as error:  # OSError: such as no more processes
+                _log.warning("%d bytes from %s are read in part, or not at all: the reader %s", size, host, error)
+            if self._process is not None:
+                self._process.kill()
+                self._process = None
+                self._avoid(host)
             return None
-        try:
-            return self._running().read(html, wanted, self._max_seconds)
-        except (ChildTrouble, OSError) as error:  # OSError: such as no more processes
-            _log.warning("of a page of %s with %d bytes the beginning is read: its reader %s", host, len(html), error)
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
-            self._avoided[host] = None
+
+    def _avoid(self, host: str) -> None:
+        self._avoided[host] = None
         if len(self._avoided) > _MAX_AVOIDED:
             del self._avoided[next(iter(self._avoided))]
-        return None
 
     def _running(self) -> ReadingProcess:
         if self._process is not None and not self._process.is_alive:

@@ -44,4 +44,4 @@ def test_other_limits() -> None:
     assert f"at most {bounds.MAX_TAGS:,} tags" in PAGE
     assert f"{bounds.HARMLESS_TAGS:,} tags, and little formatting" in PAGE
     assert float(LIMITS["reading a page"]) == reader.MAX_SECONDS
-    assert f"seconds, and {child.MAX_MEMORY_BYTES >> 20} MB" in PAGE
+    assert f"seconds, and {child.MAX_PAGE_MEMORY >> 20} MB" in PAGE

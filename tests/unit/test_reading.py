@@ -1,5 +1,6 @@
 """Reading pages: here or in another process, the same is seen; what goes wrong there costs the rest of a page."""
 
+import gzip
 import logging
 import os
 import signal
@@ -10,6 +11,7 @@ from client.children import ChildTrouble
 from client.reading.process import ReadingProcess
 from client.reading.reader import Reader
 from client.reading.seen import Seen, Wanted, see
+from client.sitemaps import Sitemap, read
 from tests.waiting import wait_until
 
 ALL = Wanted(unfollowed=True, shown=True)
@@ -79,7 +81,7 @@ def test_too_much_memory_ends_the_process_of_the_page_only(reader: Reader, caplo
     seen = reader.read(html, ALL, "hostile.example")
     assert (seen.title, list(seen.references)) == ("T ☃", ["x", "y"])
     assert seen.length < len(html)
-    assert "the beginning is read" in caplog.text
+    assert "are read in part" in caplog.text
     assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL)
 
 
@@ -115,3 +117,34 @@ def test_it_ends_when_nobody_talks_to_it_any_more() -> None:
     with pytest.raises(ChildTrouble, match="ended its process"):
         process.read(HTML, ALL, 60.0)
     process.kill()
+
+
+# --- sitemaps
+
+SITEMAP = "http://example.org/sitemap.xml"
+URLS = "".join(f"<url><loc>/{number}</loc><lastmod>2026-01-01</lastmod></url>" for number in range(1_000))
+XML = f"<urlset>{URLS}</urlset>".encode()
+
+
+@pytest.mark.parametrize("body", [XML, gzip.compress(XML), XML + b" " * 2_000_000, gzip.compress(XML)[:-20], b"<html>"])
+def test_sitemaps_say_the_same_everywhere(reader: Reader, body: bytes) -> None:
+    expected = read(body, SITEMAP, "text/xml")
+    assert reader.read_sitemap(body, SITEMAP, "text/xml") == expected
+    assert Sitemap.unpacked(expected.packed()) == expected
+
+
+def test_small_sitemaps_start_no_process(reader: Reader) -> None:
+    assert len(reader.read_sitemap(XML, SITEMAP, "").entries) == 1_000
+    assert reader._process is None
+
+
+def test_large_ones_are_read_outside(reader: Reader) -> None:
+    bomb = gzip.compress(b"<urlset>" + b" " * 60_000_000)
+    assert "longer than" in reader.read_sitemap(bomb, SITEMAP, "").problem
+    assert reader._process is not None
+
+
+def test_a_sitemap_that_cannot_be_read_says_so(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("client.reading.reader.MAX_SITEMAP_SECONDS", 0.2)
+    os.kill(reader._running()._process.pid, signal.SIGSTOP)
+    assert reader.read_sitemap(gzip.compress(XML), SITEMAP, "").problem == "takes too long to read, or too much memory"
