@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,9 +15,9 @@ import pytest
 from common.wire import Outcome
 from server.frontier.frontier import Rules
 from server.frontier.records import State
-from server.frontier.rocks import RocksStore
-from server.frontier.store import StoreError, Write
+from server.frontier.store import StoreError
 from tests.frontier import Case, pages, urls_of
+from tests.frontier_faults import KillingStore
 from tests.processes import ROOT
 from tests.urlserver import Soap, address_of, serving
 from tests.waiting import wait_until
@@ -29,28 +29,6 @@ CALLS = 100  # of write and sync, in one random run: it is killed in each of the
 RUNS = 2 * CALLS  # before the call is done, and after
 
 # --- kill -9 within a write: this file is also the program that is killed
-
-
-class KillingStore(RocksStore):
-    """Kills its process in the n-th call of write or sync, before or after it is done."""
-
-    left = 0
-    too_late = False
-
-    def write(self, writes: Sequence[Write]) -> None:
-        self._call(lambda: RocksStore.write(self, writes))
-
-    def sync(self) -> None:
-        self._call(lambda: RocksStore.sync(self))
-
-    def _call(self, real: object) -> None:
-        assert callable(real)
-        self.left -= 1
-        if self.left == 0 and not self.too_late:
-            os.kill(os.getpid(), signal.SIGKILL)
-        real()
-        if self.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def random_crawl(folder: Path, number: int) -> None:

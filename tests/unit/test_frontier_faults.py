@@ -3,7 +3,7 @@
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +13,9 @@ from common.wire import HostFact, Outcome
 from server.frontier.frontier import FrontierError, Rules
 from server.frontier.records import State
 from server.frontier.rocks import RocksStore
-from server.frontier.store import Store, StoreError, Table, Write
+from server.frontier.store import StoreError, Table
 from tests.frontier import Case, Make, pages, urls_of
+from tests.frontier_faults import FailingStore, run_failing
 from tests.processes import running
 
 # --- any order of calls
@@ -124,43 +125,6 @@ def test_many_threads_never_get_the_same_url(frontiers: Make) -> None:
 # --- writes that fail
 
 
-class FailingStore:
-    """Another store, whose n-th write fails and changes nothing; or whose n-th sync fails, after the write."""
-
-    def __init__(self, store: Store, failing: int, failing_sync: int = 0) -> None:
-        self._store = store
-        self._failing = failing
-        self._failing_sync = failing_sync
-        self.writes = self.syncs = 0
-
-    def write(self, writes: Sequence[Write]) -> None:
-        self.writes += 1
-        if self.writes == self._failing:
-            raise StoreError("no space left")
-        self._store.write(writes)
-
-    def get(self, table: Table, key: bytes) -> bytes | None:
-        return self._store.get(table, key)
-
-    def get_many(self, table: Table, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        return self._store.get_many(table, keys)
-
-    def scan(self, table: Table, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        return self._store.scan(table, start, end)
-
-    def sync(self) -> None:
-        self.syncs += 1
-        if self.syncs == self._failing_sync:
-            raise StoreError("input/output error")
-        self._store.sync()
-
-    def copy_to(self, folder: Path) -> None:
-        self._store.copy_to(folder)
-
-    def close(self) -> None:
-        self._store.close()
-
-
 def short_run(case: Case) -> list[Callable[[], object]]:
     """A crawl with every verb. Each step can be repeated, as a client repeats a call that got a fault."""
     return [
@@ -181,21 +145,7 @@ def short_run(case: Case) -> list[Callable[[], object]]:
 
 
 def run(folder: Path, failing: int, failing_sync: int = 0) -> tuple[Case, FailingStore]:
-    stores: list[FailingStore] = []
-
-    def make(folder: Path) -> Store:
-        stores.append(FailingStore(RocksStore(folder), failing, failing_sync))
-        return stores[-1]
-
-    case = Case(folder, Rules(), make=make)
-    for step in short_run(case):
-        try:
-            step()
-        except StoreError:
-            case.audit()
-            step()
-        case.audit()
-    return case, stores[0]
+    return run_failing(folder, Rules(), short_run, failing, failing_sync)
 
 
 @pytest.mark.faults

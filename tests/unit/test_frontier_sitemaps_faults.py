@@ -1,8 +1,5 @@
 """Sitemaps when any write fails, or the process is killed within it: all are read, and all that they list is stored."""
 
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +8,9 @@ import pytest
 
 from common.wire import Kind, ListedUrl, Outcome, UrlTask
 from server.frontier.frontier import Rules
-from server.frontier.rocks import RocksStore
-from server.frontier.store import Store, StoreError
 from server.frontier.visits import Period
 from tests.frontier import Case, pages
-from tests.processes import ROOT
-from tests.unit.test_frontier_crashes import KillingStore
-from tests.unit.test_frontier_faults import FailingStore
+from tests.frontier_faults import run_failing, run_killed, run_killed_outside
 
 pytestmark = pytest.mark.faults
 
@@ -90,33 +83,15 @@ def check(case: Case, what: object) -> None:
     assert {known.state for known in states.values()} == {"done"}, what
 
 
-def run(folder: Path, failing: int) -> tuple[Case, FailingStore]:
-    stores: list[FailingStore] = []
-
-    def make(folder: Path) -> Store:
-        stores.append(FailingStore(RocksStore(folder), failing))
-        return stores[-1]
-
-    case = Case(folder, RULES, make=make)
-    for step in steps(case):
-        try:
-            step()
-        except StoreError:
-            case.audit()
-            step()
-        case.audit()
-    return case, stores[0]
-
-
 def test_every_write_can_fail(tmp_path: Path) -> None:
-    case, store = run(tmp_path / "sound", 0)
+    case, store = run_failing(tmp_path / "sound", RULES, steps, 0)
     expected = case.frontier.totals()
     writes = store.writes
     finish(case)
     check(case, "sound")
     case.close()
     for failing in range(3, writes + 1):  # the first two mark a new store
-        case, _ = run(tmp_path / str(failing), failing)
+        case, _ = run_failing(tmp_path / str(failing), RULES, steps, failing)
         assert case.frontier.totals() == expected, failing
         finish(case)
         check(case, failing)
@@ -126,32 +101,8 @@ def test_every_write_can_fail(tmp_path: Path) -> None:
 # --- kill -9 within a write: this file is also the program that is killed
 
 
-def killed_run(folder: Path, number: int) -> None:
-    case = Case(folder, RULES, make=KillingStore)
-    assert isinstance(case.store, KillingStore)
-    case.store.left, case.store.too_late = number // 2 + 1, number % 2 == 1
-    for step in steps(case):
-        step()
-
-
-def fork_and_run(folder: Path) -> int:
-    """Until a run comes to its end; returns how many were killed."""
-    for number in range(1000):
-        child = os.fork()
-        if child == 0:
-            killed_run(folder / str(number), number)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
-            return number
-    raise AssertionError("never ended")
-
-
 def test_a_kill_within_any_write_loses_no_sitemap(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "tests.unit.test_frontier_sitemaps_faults", str(tmp_path)]
-    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode == 0, ended.stderr
-    number = int(ended.stdout)
+    number = run_killed_outside("tests.unit.test_frontier_sitemaps_faults", tmp_path)
     assert number > 40
     for each in range(number):
         case = Case(tmp_path / str(each), RULES)
@@ -164,4 +115,4 @@ def test_a_kill_within_any_write_loses_no_sitemap(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(fork_and_run(Path(sys.argv[1])))
+    print(run_killed(Path(sys.argv[1]), RULES, steps))

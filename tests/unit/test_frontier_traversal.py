@@ -16,7 +16,7 @@ from server.frontier.records import State
 from server.frontier.rocks import RocksStore
 from server.frontier.store import StoreError, Table
 from tests.frontier import Case, Make, pages, urls_of
-from tests.unit.test_frontier_faults import FailingStore
+from tests.frontier_faults import FailingStore
 from tests.unit.test_frontier_turns import CountingStore
 
 pytestmark = pytest.mark.contract
