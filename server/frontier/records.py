@@ -159,9 +159,14 @@ class UrlState:
         return self.was_stored or self.is_sitemap
 
     @property
+    def rule_name(self) -> str:
+        """The rule without what it has found."""
+        return self.rule.partition(":")[0]
+
+    @property
     def is_outside(self) -> bool:
         """Excluded by scope or limits, so without having been asked for; not by robots.txt or its type."""
-        return self.state is State.EXCLUDED and self.rule not in _OUTCOME_RULES
+        return self.state is State.EXCLUDED and self.rule_name not in _OUTCOME_RULES
 
     def packed(self) -> bytes:
         mark = self.state | self.was_stored * _STORED | self.is_sitemap * _SITEMAP

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from common.urls import resolve
-from common.wire import HostFact, Outcome, UrlResult
+from common.wire import HostFact, Outcome, UrlResult, clean_text
 from server.frontier.change import Change
 from server.frontier.core import Core
 from server.frontier.hosts import Host
@@ -33,6 +33,7 @@ from server.frontier.store import Table
 
 _LONGEST_PAUSE_SECONDS = 86_400.0  # that a Retry-After can bring about
 _MAX_DETAIL_LENGTH = 500
+_MAX_RULE_LENGTH = 100  # it is stored with each URL that it excludes
 _WAKE_LIMIT = 10_000  # waiting URLs brought back, or URLs of dead hosts given up, in one change
 _CALM = 0.8  # the backoff of a host shrinks to this with each report in which it answered
 
@@ -181,7 +182,7 @@ class Settling:
             self._finish(done, host, entry, result)
         elif CONSEQUENCES[result.outcome].state is State.EXCLUDED:
             host.sitemaps -= entry.is_sitemap
-            done.change.exclude(host, entry.key, result.outcome.value)
+            done.change.exclude(host, entry.key, _rule(result))
         else:
             self._fail(done, host, entry._replace(tries=entry.tries + 1), result.outcome, result.detail)
 
@@ -393,3 +394,10 @@ class Settling:
                 self._fail(done, host, entry, Outcome.REFUSED, detail)
             head = unpack_place(key).number + 1
         return head
+
+
+def _rule(result: UrlResult) -> str:
+    """By which rule a client has excluded a URL; of what is unwanted also by whom or for what."""
+    if result.outcome is not Outcome.UNWANTED or not result.detail:
+        return result.outcome.value
+    return f"{result.outcome.value}: {clean_text(result.detail)[:_MAX_RULE_LENGTH]}"

@@ -133,7 +133,7 @@ def _take_over(core: Core, change: Change, key: bytes, item: _Named, state: UrlS
         change.counts["done"] -= 1
         for visit in core.visits.of([key]).values():
             core.visits.take(change, key, replace(visit, url=item.url, depth=item.depth, hops=item.hops))
-    elif state.is_outside or (state.state is State.EXCLUDED and state.rule == Outcome.UNWANTED):
+    elif state.is_outside or (state.state is State.EXCLUDED and state.rule_name == Outcome.UNWANTED):
         change.touch(host).excluded -= 1
         change.counts["excluded"] -= 1
     else:

@@ -92,7 +92,7 @@ def test_advertising_and_language_discard_exactly_what_they_should(crawls: Crawl
         assert totals["failed"] == "0"
         assert int(totals["excluded"].split()[0]) == len(_everything(*HOSTS)) - len(stored)
         deeper = f"http://site.localhost:{port}/en/deeper"
-        assert ask_admin(crawls.folder, "explain", deeper)["reason"] == "unwanted"
+        assert ask_admin(crawls.folder, "explain", deeper)["reason"] == "unwanted: filter language"
     log = (crawls.folder / ".mem" / "clientCrawler.log").read_text()
     assert f"{deeper} [unwanted][filter language]" in log, "links of discarded pages are followed"
     assert f"http://banner.ads.localhost:{port}/cs [unwanted][filter advertising]" in log

@@ -61,7 +61,7 @@ def test_pages_are_heard(tmp_path: Path) -> None:
         assert _stored(crawls, canned) == {"/", "/marked", *kept, *behind, *SHOWN}
         assert set(canned.paths()) == {"/robots.txt", "/", "/marked", "/report.pdf", *PAGES, *behind, *SHOWN}
         explained = ask_admin(tmp_path, "explain", canned.url("/tag-noarchive"))
-        assert (explained["state"], explained["reason"]) == ("excluded", "unwanted")
+        assert (explained["state"], explained["reason"]) == ("excluded", "unwanted: noarchive")
 
 
 def test_pages_are_not_heard_when_the_operator_says_so(tmp_path: Path) -> None:

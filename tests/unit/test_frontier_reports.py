@@ -293,3 +293,18 @@ def test_a_start_url_may_lead_to_the_same_host_with_www(
     case.audit()
     starts = json.loads(case.store.get(Table.META, START_URLS_KEY) or b"[]")
     assert starts == ([target] if inside else []), "also after a restart"
+
+
+def test_what_is_unwanted_is_remembered_with_the_reason(frontiers: Make) -> None:
+    case = frontiers(delay_seconds=0)
+    urls = pages("a", 3)
+    case.add(*urls)
+    leased = case.lease()
+    details = ["filter language", "x\ty" + "z" * 1_000, ""]
+    results = [UrlResult(url, Outcome.UNWANTED, detail=detail) for url, detail in zip(urls, details, strict=True)]
+    case.frontier.report("a", leased.job, Report(str(leased.job), results, ()))
+    reasons = [case.frontier.explain(url).reason for url in urls]
+    assert reasons == ["unwanted: filter language", "unwanted: x y" + "z" * 97, "unwanted"]
+    assert case.audit().excluded == 3
+    assert case.add(*urls) == 0
+    assert case.audit().excluded == 3, "found again, it is not asked for again"
