@@ -14,21 +14,30 @@ MAX_TAGS = 300_000  # likewise; about 200 bytes each in the parsed page
 HARMLESS_TAGS = 6_000  # each may cost as many steps as there are before it
 
 _HARMLESS_BYTES = 1_000_000
-_MAX_COPIES = 150_000  # elements that the parser repeats because formatting was left open; about 400 bytes each
-_FEW_TAGS = 500  # so few can not make more copies than that, however they are arranged
-_FEW_BYTES = 32_000  # so few can not hold so many attributes that it matters
-_MAX_ATTRIBUTES = 1_000  # of one tag
-_WINDOW = 1_024
-_SEPARATORS = (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'")
+_MAX_ATTRIBUTES = 50_000  # of all tags: each name that is new is looked for among those before it
+_MAX_MERGED = 5_000  # attributes of <html> and <body>: those of all become one list
+_MAX_COPIED_BYTES = 60_000_000  # of elements that the parser repeats because formatting was left open
+_ELEMENT_BYTES, _ATTRIBUTE_BYTES, _TEXT_BYTES = 400, 150, 2  # for an element, each attribute, each byte of its tag
+_FEW_TAGS = 1_000  # to so many even an anchor with as many attributes as fit into a tag does not matter
+_SAME_KIND = 3  # of formatting that is written in the same way, the parser keeps so many open
 
+# HTML has one kind of white space less than \s.
+_SPACE = rb"[ \t\n\r\f]"
+_ATTRIBUTE = rb"""(?:[ \t\n\r\f/]++[^ \t\n\r\f/>="']++(?:%b*+=%b*+(?:"[^">]*+"|'[^'>]*+'|[^ \t\n\r\f"'>]++))?+)"""
+_ATTRIBUTE = _ATTRIBUTE % (_SPACE, _SPACE)
 # A tag ends with the first > unless that is in quotes, which are opened like this; in text it means nothing.
-_QUOTED_END = re.compile(rb"""=\s*+(?:"[^">]*+>|'[^'>]*+>)""")
-# Begins like a formatting element: the full list of names costs the expression engine ten times more.
-_CANDIDATE = re.compile(rb"<(?:[bBeEfFiItTuU]|[cC][oO]|[sS][>\s/mMtT])[^>]*")
-# Without a and nobr: of those, one at a time is open.
-_FORMATTING = re.compile(rb"<(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)(?![^\s/>])", re.IGNORECASE)
-_PLAIN_TAG = re.compile(rb"""<\w++(?:[\s/]++[^\s/>="']++(?:\s*+=\s*+(?:"[^">]*+"|'[^'>]*+'|[^\s"'>]++))?+)*+[\s/]*+""")
-_OPEN_OF_A_KIND = 3  # of formatting that is written in the same way, the parser keeps three open
+_QUOTED_END = re.compile(rb"""=%b*+(?:"[^">]*+>|'[^'>]*+>)""" % _SPACE)
+_LONG_TAG = re.compile(rb"<[A-Za-z][^>]{1000}")
+_TAG = re.compile(rb"<[A-Za-z][^>]*+")
+# Of anchors one at a time is open, so there is no need to know them all: hardly any has more attributes than this.
+_LARGE_ANCHOR = re.compile(rb"<[aA](?=[ \t\n\r\f/])(?!%b{0,8}+[ \t\n\r\f/]*+>)" % _ATTRIBUTE)
+# Begins like a formatting element, <html> or <body>: the list of names costs the expression engine ten times more.
+_CANDIDATE = re.compile(rb"<(?:[bBeEfFiItTuU]|[cC][oO]|[hH][tT]|[nN][oO]|[sS][>\s/mMtT])[^>]*+")
+_FORMATTING = re.compile(rb"<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?![^ \t\n\r\f/>])", re.IGNORECASE)
+_MERGED = re.compile(rb"<(?:html|body)(?![^ \t\n\r\f/>])", re.IGNORECASE)
+_PLAIN_TAG = re.compile(rb"<\w++%b*+[ \t\n\r\f/]*+" % _ATTRIBUTE)
+_QUOTED = re.compile(rb"""="[^"]*+"|='[^']*+'""")
+_SEPARATORS = (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'")
 
 
 def is_harmless(html: bytes) -> bool:
@@ -36,9 +45,9 @@ def is_harmless(html: bytes) -> bool:
     tags = html.count(b"<")
     if len(html) > _HARMLESS_BYTES or tags > HARMLESS_TAGS:
         return False
-    if len(html) > _FEW_BYTES and (_may_have_a_large_tag(html) or _QUOTED_END.search(html)):
+    if _QUOTED_END.search(html) or _LONG_TAG.search(html) or (tags > _FEW_TAGS and _LARGE_ANCHOR.search(html)):
         return False
-    return tags <= _FEW_TAGS or tags * _open_at_once(html) <= _MAX_COPIES
+    return not _has_many_attributes(html) and _formatting_is_harmless(html, tags)
 
 
 def parsable(html: bytes) -> bytes:
@@ -48,8 +57,10 @@ def parsable(html: bytes) -> bytes:
 
 def harmless_beginning(html: bytes) -> bytes:
     """A part of a page that is harmless, as much as can be found quickly."""
-    part = _cut(html, _HARMLESS_BYTES, HARMLESS_TAGS)
-    return part if is_harmless(part) else _cut(html, _FEW_BYTES, _FEW_TAGS)
+    max_bytes, max_tags = _HARMLESS_BYTES, HARMLESS_TAGS
+    while not is_harmless(part := _cut(html, max_bytes, max_tags)):
+        max_bytes, max_tags = max_bytes // 2, max_tags // 2
+    return part
 
 
 def _cut(html: bytes, max_bytes: int, max_tags: int) -> bytes:
@@ -59,27 +70,31 @@ def _cut(html: bytes, max_bytes: int, max_tags: int) -> bytes:
     return b"<".join(html.split(b"<", max_tags + 1)[: max_tags + 1])
 
 
-def _open_at_once(html: bytes) -> int:
-    """At most how many formatting elements are open at any point."""
-    number = 0
+def _has_many_attributes(html: bytes) -> bool:
+    if len(html) < 2 * _MAX_ATTRIBUTES:  # each takes two bytes at least
+        return False
+    return _separators(html) > _MAX_ATTRIBUTES < _separators(b"".join(_TAG.findall(html)))
+
+
+def _formatting_is_harmless(html: bytes, tags: int) -> bool:
+    """Each tag may close all formatting that is open, and make the parser repeat it."""
+    open_bytes = merged = 0
     for tag, times in Counter(_CANDIDATE.findall(html)).items():
         if _FORMATTING.match(tag):
-            if not _PLAIN_TAG.fullmatch(tag):  # it may go on behind what looked like its end, each time in another way
-                return len(html)
-            number += min(times, _OPEN_OF_A_KIND)
-    return number
+            if not _PLAIN_TAG.fullmatch(tag):
+                return False
+            open_bytes += _size(tag) * min(times, _SAME_KIND)
+        elif _MERGED.match(tag):
+            merged += _separators(tag) * times
+    return merged <= _MAX_MERGED and tags * open_bytes <= _MAX_COPIED_BYTES
 
 
-def _may_have_a_large_tag(html: bytes) -> bool:
-    """A tag with very many attributes fills a window without any >."""
-    position = 0
-    while position < len(html):
-        if html.find(b">", position, position + _WINDOW) < 0:
-            start = html.rfind(b">", max(0, position - _WINDOW), position) + 1
-            end = html.find(b">", position)
-            end = end if end >= 0 else len(html)
-            if sum(html.count(separator, start, end) for separator in _SEPARATORS) > _MAX_ATTRIBUTES:
-                return True
-            position = end
-        position += _WINDOW
-    return False
+def _size(tag: bytes) -> int:
+    """Of the element that a plain tag makes, at most."""
+    bare = _QUOTED.sub(b"", tag)
+    return _ELEMENT_BYTES + _ATTRIBUTE_BYTES * _separators(bare) + _TEXT_BYTES * len(tag)
+
+
+def _separators(part: bytes) -> int:
+    """At least as many as there are attributes."""
+    return sum(map(part.count, _SEPARATORS))

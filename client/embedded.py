@@ -45,7 +45,8 @@ _MAX_CODE_POINT = 0x10FFFF
 
 def references(page: LexborHTMLParser) -> dict[str, str]:
     """Each reference once, in the order of the page, without a text."""
-    found = (written(reference) for node in page.css(_SELECTOR) for reference in _of(node))
+    styles: set[str] = set()  # read so far: the same is often given to many elements
+    found = (written(reference) for node in page.css(_SELECTOR) for reference in _of(node, styles))
     return dict.fromkeys(filter(None, found), "")
 
 
@@ -61,13 +62,14 @@ def srcset_references(srcset: str) -> Iterator[str]:
     return (match[1] for match in _CANDIDATE.finditer(srcset))
 
 
-def _of(node: LexborNode) -> Iterator[str]:
+def _of(node: LexborNode, styles: set[str]) -> Iterator[str]:
     attributes = node.attrs
     tag = node.tag
-    if style := attributes.get("style"):
+    if (style := attributes.get("style")) and style not in styles:
+        styles.add(style)
         yield from css_references(style)
     if tag == "style":
-        yield from css_references(node.text())
+        yield from css_references(node.text(deep=False))
     elif tag == "link":
         if not _RELATIONS.isdisjoint((attributes.get("rel") or "").lower().split()):
             yield attributes.get("href") or ""

@@ -27,6 +27,7 @@ from client.workers import Workers
 from common import VERSION, logs
 from common.clock import SystemClock
 from common.config import add_common_options, add_options, from_options
+from common.ending import Ending
 from common.errors import ConfigError, PavoukError
 from common.files import publish
 from common.settings import Settings
@@ -149,7 +150,7 @@ def _work(
 
     def work(number: int) -> int:
         pipeline = pipeline_of(number)
-        _on_signals(pipeline.stop)
+        threading.Thread(target=_stop_when_told, args=(Ending(), pipeline), name="ending", daemon=True).start()
         try:
             pipeline.run()
         except Exception:
@@ -159,7 +160,8 @@ def _work(
 
     heap.keep_small()
     workers = Workers(_number_of_processes(settings), work, SystemClock())
-    _on_signals(workers.stop)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: workers.stop())
     ready()
     if not workers.run():
         return _FAILED
@@ -167,9 +169,9 @@ def _work(
     return _OK
 
 
-def _on_signals(stop: Callable[[], None]) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop())
+def _stop_when_told(ending: Ending, pipeline: Pipeline) -> None:
+    ending.wait()
+    pipeline.stop()
 
 
 def _number_of_processes(settings: Settings) -> int:

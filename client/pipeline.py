@@ -63,7 +63,7 @@ class _Fetched:
 
 
 class Pipeline:
-    """One client at work. `run` blocks until `stop` is called from another thread or a signal handler."""
+    """One client at work. `run` blocks until `stop` is called from another thread."""
 
     def __init__(self, services: Services, pairs: int, on_page: Callable[[MinedPage], None]) -> None:
         self._services = services
@@ -86,7 +86,7 @@ class Pipeline:
         self._settings: JobSettings | None = None  # the newest; set by the run thread
 
     def stop(self) -> None:
-        """Ask `run` to end; safe in a signal handler."""
+        """Ask `run` to end. Not for signal handlers: see common.ending."""
         self._stopping.set()
         self._wake.set()
 

@@ -6,7 +6,7 @@
     bundle    the file format of the harvest      files     publish a file completely or not at all
     page      data.xml of one page                lifeline  a child that ends with its parent
     clock     the time, replaceable in tests      logs      one log format for all programs
-    errors    the exceptions we raise on purpose
+    errors    the exceptions we raise on purpose  ending    the wish to end, as signals tell it
 """
 
 VERSION = "0.1.0"  # pyproject.toml reads it here: asking for what is installed takes 30 ms of every start

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import signal
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from common import VERSION
 from common.config import add_common_options, add_options, from_options
+from common.ending import Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.page import iso_time
 from common.settings import Settings, UrlServerSettings, default_of
@@ -40,15 +40,13 @@ _OWN_CLIENT = ("server_ip", "server_port", "token", "tls", "tls_ca", "name", "lo
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawl; returns the exit code."""
     options = _parser().parse_args(argv)
-    interrupted = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: interrupted.set())
+    ending = Ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     try:
         classic = take_over(options)
         settings = _checked(options)
         if classic.repository is not None:
             prepare(classic.repository)
-        code = Crawl(options, settings, interrupted, classic.logs_on_screen).run()
+        code = Crawl(options, settings, ending, classic.logs_on_screen).run()
         if code == 0 and classic.repository is not None:
             return lay_out(options, classic.repository)
         return code
@@ -98,11 +96,11 @@ class Crawl:
     """One crawl on this machine. Everything happens in the main thread."""
 
     def __init__(
-        self, options: argparse.Namespace, settings: Settings, interrupted: threading.Event, logs_on_screen: bool
+        self, options: argparse.Namespace, settings: Settings, ending: Ending, logs_on_screen: bool
     ) -> None:
         self._options = options
         self._settings = settings
-        self._interrupted = interrupted
+        self._ending = ending
         self._started = time.monotonic()
         self._blacklist = settings.memory / "blacklist.txt"
         logs = settings.memory
@@ -185,7 +183,7 @@ class Crawl:
     def _watch(self, coordinator: "Coordinator") -> bool:
         """Until the crawl is finished (True) or interrupted (False)."""
         next_line = 0.0
-        while not self._interrupted.wait(self._until_next_look()):
+        while not self._ending.wait(self._until_next_look()):
             for part in (self._url, self._ftp, self._client):
                 if part.keep_alive():
                     print(f"crawl: {part.name} had died and was started again", file=sys.stderr, flush=True)

@@ -1,6 +1,7 @@
 """The process that reads pages which may do harm, from outside: asked with a time limit, killed when in trouble."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -29,11 +30,13 @@ class ReadingProcess(Child):
         return self._ask({"sitemap": [url, content_type]}, body, max_seconds, Sitemap.unpacked)
 
     def _ask(self, head: dict[str, Any], body: bytes, max_seconds: float, unpacked: Callable[[bytes], _T]) -> _T:
-        self.link.settimeout(max_seconds)
+        deadline = time.monotonic() + max_seconds
         try:
-            self.link.sendall(json.dumps(head | {"size": len(body)}).encode() + b"\n")
-            self.link.sendall(body)
-            answer = self._answer()
+            for part in (json.dumps(head | {"size": len(body)}).encode() + b"\n", body):
+                self._limit(deadline)
+                self.link.sendall(part)
+            answer = self._answer(deadline)
+            self._limit(deadline)
             packed = self._stream.read(answer["size"])
         except OSError as error:
             raise self.trouble(error) from error
@@ -44,17 +47,18 @@ class ReadingProcess(Child):
         except (ValueError, TypeError, LookupError) as error:
             raise ChildTrouble(f"answered nonsense: {error}") from error
 
-    def _answer(self) -> dict[str, Any]:
+    def _limit(self, deadline: float) -> None:
+        self.link.settimeout(max(0.001, deadline - time.monotonic()))
+
+    def _answer(self, deadline: float) -> dict[str, Any]:
+        self._limit(deadline)
         line = self._stream.readline(_MAX_LINE_BYTES)
         if not line.endswith(b"\n"):
             raise self.trouble()
-        try:
-            answer: dict[str, Any] = json.loads(line)
-        except ValueError as error:
-            raise ChildTrouble(f"answered nonsense: {error}") from error
+        answer = json.loads(line)  # a line of ours: it ends with its \n
         if "trouble" in answer:
             raise ChildTrouble(answer["trouble"])
-        return answer
+        return dict(answer)
 
     def kill(self) -> None:
         self._stream.close()

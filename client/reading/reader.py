@@ -57,9 +57,7 @@ class Reader:
     def close(self) -> None:
         """End the process."""
         with self._risky_turn:
-            if self._process is not None:
-                self._process.kill()
-                self._process = None
+            self._drop()
             if self._starter is not None:
                 self._starter.shutdown()
                 self._starter = None
@@ -71,13 +69,20 @@ class Reader:
                 return None
             try:
                 return ask(self._running())
-            except (ChildTrouble, OSError) as error:  # OSError: such as no more processes
+            except (ChildTrouble, OSError, RuntimeError) as error:  # the last two: no more processes, no more threads
                 _log.warning("%d bytes from %s are read in part, or not at all: the reader %s", size, host, error)
-            if self._process is not None:
-                self._process.kill()
-                self._process = None
-                self._avoid(host)
-            return None
+                if self._process is not None:
+                    self._avoid(host)
+                self._drop()
+                return None
+            except BaseException:  # an answer that is on its way must not become that for the next page
+                self._drop()
+                raise
+
+    def _drop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
 
     def _avoid(self, host: str) -> None:
         self._avoided[host] = None
@@ -86,8 +91,7 @@ class Reader:
 
     def _running(self) -> ReadingProcess:
         if self._process is not None and not self._process.is_alive:
-            self._process.kill()  # dead already; it still has our end of the connection
-            self._process = None
+            self._drop()  # dead already; it still has our end of the connection
         if self._process is None:
             if self._starter is None:
                 self._starter = ThreadPoolExecutor(1, "reader")

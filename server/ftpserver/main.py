@@ -2,13 +2,12 @@
 
 import argparse
 import logging
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 
 from common import VERSION, logs
 from common.config import add_common_options, add_options, from_options
+from common.ending import Ending
 from common.errors import PavoukError
 from common.settings import Settings
 from server.catalogue import Catalogue, CatalogueWriter
@@ -70,11 +69,11 @@ def _serve(settings: Settings) -> int:
     try:
         inbox = Inbox(folder.directory, folder.incoming, options.max_bundle_bytes, writer.put)
         server = make_server(options, settings.folder, inbox)
-        stopping = _stop_signal()
+        ending = Ending()
         writer.start()
         try:
             _say_ready(settings, server)
-            while not stopping.is_set():
+            while not ending.is_told:
                 server.serve_once()
         finally:
             server.close_all()
@@ -83,13 +82,6 @@ def _serve(settings: Settings) -> int:
         folder.close()
     log.info("stopped")
     return 0
-
-
-def _stop_signal() -> threading.Event:
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
-    return stopping
 
 
 def _say_ready(settings: Settings, server: FtpServer) -> None:

@@ -3,7 +3,6 @@
 import argparse
 import ipaddress
 import logging
-import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from common import VERSION, logs
 from common.clock import SystemClock
 from common.config import add_common_options, add_options, from_options
+from common.ending import Ending
 from common.errors import ConfigError, PavoukError
 from common.files import publish
 from common.settings import Settings
@@ -85,9 +85,7 @@ def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str
     admin = AdminApp(Operator(frontier, settings))
     guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin)
     ticking = _Ticker(frontier, journal)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # Stopping joins threads, which a signal handler must not do itself.
-        signal.signal(number, lambda *_: threading.Thread(target=http.stop).start())
+    threading.Thread(target=_stop_when_told, args=(Ending(), http), name="ending", daemon=True).start()
     ticking.start()
     address = settings.memory / ADDRESS_NAME
     publish(address, [url.encode()])
@@ -100,6 +98,12 @@ def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str
         journal.close()
         frontier.close()
     _log.info("stopped; everything is kept in %s", settings.memory)
+
+
+def _stop_when_told(ending: Ending, http: HttpServer) -> None:
+    """Stopping joins threads, which a signal handler must not do itself."""
+    ending.wait()
+    http.stop()
 
 
 class _Ticker(threading.Thread):

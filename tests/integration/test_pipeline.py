@@ -14,6 +14,7 @@ import client.pipeline
 from client.bundler import Harvest
 from client.coordinator import Coordinator
 from client.pipeline import Pipeline
+from client.reading.reader import Reader
 from client.results import MinedPage
 from client.services import Services
 from client.spool import Spool
@@ -131,10 +132,10 @@ def test_stopped_with_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_our_own_mistakes_cost_one_page_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = client.pipeline.mine
 
-    def mine(result: Any, settings: JobSettings) -> MinedPage:
+    def mine(result: Any, settings: JobSettings, reader: Reader) -> MinedPage:
         if result.task.url.endswith("/s1/1.html"):
             raise RuntimeError("a mistake")
-        return real(result, settings)
+        return real(result, settings, reader)
 
     monkeypatch.setattr(client.pipeline, "mine", mine)
     with (

@@ -119,6 +119,20 @@ def test_it_ends_when_nobody_talks_to_it_any_more() -> None:
     process.kill()
 
 
+def test_an_answer_that_nobody_took_is_not_given_for_the_next_page(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReadingProcess, "_answer", fail)
+        with pytest.raises(MemoryError):
+            reader.read(RISKY, ALL, "a")
+    other = RISKY.replace(b"href=x", b"href=other")
+    assert reader.read(other, ALL, "b") == see(other, ALL)
+
+
 # --- sitemaps
 
 SITEMAP = "http://example.org/sitemap.xml"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from client.filtering.filters import Filters, check
-from client.miner import mine
 from client.results import FetchResult
 from common.errors import ConfigError
 from common.wire import Outcome, UrlTask
 from tests.languages import PARAGRAPHS
+from tests.mining import mine
 from tests.packages import debian_pages
 from tests.processes import ROOT
 from tests.unit.test_miner import SETTINGS
