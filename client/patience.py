@@ -9,7 +9,7 @@ from typing import TypeVar
 from common.errors import RemoteUnavailable
 
 _FIRST_SECONDS = 0.05  # a server that was started together with its clients is there in a moment
-_SECOND_OF_TROUBLE = 5  # failures, with these waits
+_FAILURES_OF_A_SECOND = 5  # with these waits
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def wait_seconds(failures: int, longest: float) -> float:
 def level_of(failures: int) -> int:
     """How loudly to tell of so many failures in a row: after about a second of trouble, then once in a while, because a
     server can be away for days."""
-    return logging.WARNING if failures == _SECOND_OF_TROUBLE or failures % 50 == 0 else logging.DEBUG
+    return logging.WARNING if failures == _FAILURES_OF_A_SECOND or failures % 50 == 0 else logging.DEBUG
 
 
 def persist(call: Callable[[], _T], what: str, stopped: threading.Event, longest: float) -> _T:

@@ -64,7 +64,7 @@ class Workers:
             if process.exitcode is not None and not self._stopping:
                 pause = wait_seconds(self._deaths, _LONGEST_WAIT_SECONDS)
                 self._deaths += 1
-                _log.error("process %d died (%s); started again in %.0f s", number + 1, process.exitcode, pause)
+                _log.error("process %d died (%s); started again in %.1f s", number + 1, process.exitcode, pause)
                 self._start_at[number] = self._clock.ticks() + pause
                 del self._running[number]
 

@@ -30,6 +30,7 @@ _LINE_SECONDS = 2.0
 _RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries come sooner than in a long crawl
 _AT_ONCE = ("max_time", "max_bytes")  # limits that end a crawl also while jobs are out; their URLs are given back
 _INTERRUPTED = 130  # as shells count a program that SIGINT ended
+_INTERRUPTED_TEXT = "interrupted; run the same command again to go on"
 
 # Keys that crawl sets itself: addresses and ports on loopback, no TLS between its own parts.
 _OWN_URL_SERVER = ("ip", "server_port", "start_urls", "token", "tls_cert", "tls_key")
@@ -116,6 +117,9 @@ class Crawl:
         is_idle = False
         try:
             coordinator = self._start()
+            if coordinator is None:
+                print(_INTERRUPTED_TEXT, flush=True)
+                return _INTERRUPTED
             finished = self._watch(coordinator)
             is_idle = finished and not self._last.leased
             if not is_idle:
@@ -125,7 +129,7 @@ class Crawl:
                 self._limit = coordinator.ended_by()
                 self._next_due = coordinator.next_due()
         finally:
-            if not is_idle:
+            if not is_idle:  # nor stopped above, after an error
                 self._client.stop()
             parts = (self._client, self._url, self._ftp)
             for part in parts:
@@ -145,8 +149,9 @@ class Crawl:
         print(f"crawl: no page was stored; {self._blacklist} and the logs beside it say why", file=sys.stderr)
         return 1
 
-    def _start(self) -> "Coordinator":
-        """All parts are started together, and we get ready while they do; the client asks until it is answered."""
+    def _start(self) -> "Coordinator | None":
+        """All parts are started together, and we get ready while they do; the client asks until it is answered. None if
+        we are interrupted meanwhile."""
         loopback = ("--ip", "127.0.0.1", "--token", "", "--tls-cert", "", "--tls-key", "")
         ftp_port, server_port = str(free_port()), str(free_port())
         self._ftp.launch((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
@@ -162,7 +167,9 @@ class Crawl:
         from client.coordinator import Coordinator  # zeep takes its time
 
         for part in (self._ftp, self._url, self._client):
-            part.wait_until_ready()
+            part.wait_until_ready(lambda: self._ending.is_told)
+        if self._ending.is_told:
+            return None
         coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "crawl")
         self._before = self._last = coordinator.totals(at_start=True)[0]
         return coordinator
@@ -227,7 +234,7 @@ class Crawl:
     def _summary(self, finished: bool) -> str:
         now, seconds = self._last, time.monotonic() - self._started
         lines = [
-            self._end() if finished else "interrupted; run the same command again to go on",
+            self._end() if finished else _INTERRUPTED_TEXT,
             f"pages stored   {now.stored}" + self._in_this_run(),
             *self._visited_again(),
             f"failed         {now.failed}" + (f"  (see {self._blacklist})" if now.failed else ""),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BufferedReader
 from itertools import count, islice
 from pathlib import Path
@@ -19,6 +19,7 @@ from common.errors import PavoukError
 from common.lifeline import end_with_parent
 
 _READY_SECONDS = 60.0
+_LOOK_SECONDS = 0.1
 _STOP_SECONDS = 90.0
 _PIECE_BYTES = 1 << 16
 _MAX_RESTARTS = 5  # in a row
@@ -65,6 +66,7 @@ class Part:
         self._reader: _Reader | None = None
         self._restarts = 0
         self._started = 0.0
+        self._log_start = 0  # where in the log its last start begins
 
     def start(self, arguments: Sequence[str]) -> None:
         """Start and wait until it says that it is ready."""
@@ -76,6 +78,7 @@ class Part:
         self._arguments = arguments
         self._started = time.monotonic()
         log = self._log.open("ab")
+        self._log_start = log.tell()
         self._process = subprocess.Popen(
             # -P: a folder of the user's that is called like one of our packages must not get in the way
             [sys.executable, "-P", "-m", self._module, *arguments],
@@ -87,14 +90,21 @@ class Part:
         )
         self._reader = _Reader(self._process.stdout, log, self._ready)  # type: ignore[arg-type]
 
-    def wait_until_ready(self) -> None:
-        """PartFailed if it does not become ready."""
+    def wait_until_ready(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Until it is ready, or nobody needs it any more. PartFailed if it does not become ready."""
         assert self._process is not None
         assert self._reader is not None
-        if self._reader.wait() is None:
-            self._process.kill()
-            self._process.wait()
-            raise PartFailed(f"{self.name} did not start:\n{self._last_lines()}")
+        deadline = time.monotonic() + _READY_SECONDS
+        while not self._reader.is_decided(_LOOK_SECONDS):
+            if is_over():
+                return
+            if time.monotonic() > deadline:
+                self._process.kill()
+                break
+        if not self._reader.is_ready:
+            code = self._process.wait()
+            how = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+            raise PartFailed(f"{self.name} did not start:\n{self._last_lines() or how}")
 
     def keep_alive(self) -> bool:
         """Start it again if it has died; says whether that was so."""
@@ -124,31 +134,34 @@ class Part:
             self._process.wait()
 
     def _last_lines(self) -> str:
-        return "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:])
+        """Of what it has said since it was started."""
+        with self._log.open("rb") as log:
+            log.seek(self._log_start)
+            return "\n".join(log.read().decode(errors="replace").splitlines()[-5:])
 
 
 class _Reader:
-    """Copies a part's standard output to its log, and waits for the line that says it is ready."""
+    """Copies a part's standard output to its log, and looks for the line that says it is ready."""
 
     def __init__(self, stream: BufferedReader, log: IO[bytes], ready: re.Pattern[bytes]) -> None:
         self._stream = stream
         self._log = log
         self._pattern = ready
-        self._match: re.Match[bytes] | None = None
-        self._done = threading.Event()
+        self.is_ready = False
+        self._done = threading.Event()  # it is ready, or has ended
         threading.Thread(target=self._copy, daemon=True).start()
 
-    def wait(self) -> re.Match[bytes] | None:
-        self._done.wait(_READY_SECONDS)
-        return self._match
+    def is_decided(self, seconds: float) -> bool:
+        """Wait so long until it is ready or has ended; says whether that is so."""
+        return self._done.wait(seconds)
 
     def _copy(self) -> None:
         with self._stream, self._log:
             for line in self._stream:
                 self._log.write(line)
                 self._log.flush()
-                if match := self._pattern.search(line):
-                    self._match = match
+                if self._pattern.search(line):
+                    self.is_ready = True
                     self._done.set()
                     break
             # A client writes a line for each page: they are not looked at any more.
