@@ -1,6 +1,7 @@
 """The command urlServer: reads the settings, opens the frontier, serves until SIGTERM or SIGINT."""
 
 import argparse
+import gc
 import ipaddress
 import logging
 import sys
@@ -90,6 +91,9 @@ def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str
     address = settings.memory / ADDRESS_NAME
     publish(address, [url.encode()])
     _say_ready(url, settings, frontier)
+    # spyne leaves each message behind in a cycle, and searches all objects for such garbage every second. What is there
+    # now stays, so it need not be looked at: that saves 12 ms each time.
+    gc.freeze()
     try:
         http.serve(guard)
     finally:

@@ -19,7 +19,6 @@ from spyne import (
     Integer64,
     ServiceBase,
     Unicode,
-    const,
     rpc,
 )
 from spyne.interface.wsdl import Wsdl11
@@ -47,8 +46,6 @@ NAMESPACE = "urn:pavouk:urlserver:1"
 _MAX_FAULT_LENGTH = 500
 
 _log = logging.getLogger(__name__)
-# spyne looks for garbage among all objects once in a second, to have files closed. Our operations open none.
-const.MIN_GC_INTERVAL = float("inf")
 # A caller's mistake is answered with a fault; spyne would log each with a traceback as an error of ours.
 for _name in ("spyne.application.client", "spyne.protocol"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
