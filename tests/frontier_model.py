@@ -55,9 +55,11 @@ class Url:
     next_visit: float = 0.0  # while it is done
     visited: int = 0
     has_record: bool = False  # of its visits
+    record_depth: int = 0  # in that record
     has_page: bool = False
     sitemap: bool = False
     guessed: bool = False  # a sitemap whose failure is no news
+    no_sitemap: bool = False  # a done page that was taken for one
     rule: str = ""  # that excluded it
 
     @property
@@ -289,7 +291,8 @@ class Model:
             elif url in self.touched or not is_own or row.hops > 5 or not self._can_be_sitemap(known):
                 continue
             taken.add(url)
-            known.sitemap, known.guessed, known.again = True, row.kind is Kind.GUESSED, known.has_page
+            known.sitemap, known.again = True, known.has_page
+            known.guessed = row.kind is Kind.GUESSED and not known.has_page
             known.state, known.job, known.tries, known.depth, known.rule = "queued", 0, 0, row.depth, ""
             self.arrive(known)
         return new, taken
@@ -297,7 +300,7 @@ class Model:
     def _can_be_sitemap(self, known: Url) -> bool:
         if known.sitemap:
             return False
-        return known.state == DONE or (known.state == "queued" and not known.again) or (
+        return (known.state == DONE and not known.no_sitemap) or (known.state == "queued" and not known.again) or (
             known.rule in ("sitemap_nesting", "unwanted")
         )  # fmt: skip
 
@@ -336,7 +339,7 @@ class Model:
             host = self.hosts[known.host]
             if host.parks > len(PARKS) and not self.of("queued", "waiting", "leased", host=known.host):
                 host.parks = len(PARKS)
-            known.state, known.job, known.tries = "queued", 0, 0
+            known.state, known.job, known.tries, known.no_sitemap = "queued", 0, 0, False
             known.again, known.guessed = known.has_page, known.sitemap
             self.arrive(known)
 
@@ -474,6 +477,8 @@ class Model:
         elif url.tries < len(waits):
             url.state, url.due = "waiting", self.now + waits[url.tries] * self.rules.retry_wait_seconds
             url.tries += 1
+        elif url.sitemap and url.again and (outcome is Outcome.UNWANTED or (end != DONE and not url.guessed)):
+            self._stay_page(url, outcome)
         elif url.sitemap and outcome is Outcome.UNWANTED and not url.guessed:
             self._is_no_sitemap(url)
         elif url.sitemap and (end == DONE or url.again or url.guessed):
@@ -496,12 +501,14 @@ class Model:
 
     def _is_no_sitemap(self, url: Url) -> None:
         url.sitemap = False
-        if url.again:
-            self._visited(url, Outcome.UNWANTED)
-            return
         url.depth += 1
         url.state, url.tries, url.score = "queued", 0, 1 - url.depth
         self.arrive(url)
+
+    def _stay_page(self, url: Url, outcome: Outcome) -> None:
+        """A stored page was not read as a sitemap."""
+        url.state, url.sitemap, url.no_sitemap = DONE, False, outcome is Outcome.UNWANTED
+        url.depth, url.next_visit = url.record_depth, url.visited + url.interval
 
     def _read(self, url: Url, outcome: Outcome) -> None:
         """The visit of a sitemap has ended."""
@@ -534,7 +541,7 @@ class Model:
         return min(max(interval * factors.get(outcome, 1.0), period.shortest), period.longest)
 
     def _note_visit(self, url: Url, interval: float) -> None:
-        url.has_record, url.interval = True, interval
+        url.has_record, url.interval, url.record_depth = True, interval, url.depth
         url.visited, url.next_visit = int(self.now), self.now + interval
 
     def _read_signs(self, host: Host, seen: Counter[str]) -> None:
@@ -602,7 +609,9 @@ class Model:
         for url in buried:
             known = self.urls[url]
             known.state, known.job = FAILED, 0
-            if known.sitemap and (known.again or known.guessed):
+            if known.sitemap and known.again and not known.guessed:
+                self._stay_page(known, Outcome.REFUSED)
+            elif known.sitemap and (known.again or known.guessed):
                 self._read(known, Outcome.REFUSED)
             elif known.again:
                 self._visited(known, Outcome.REFUSED)

@@ -6,7 +6,6 @@ queued apart from new pages, read and not stored, and ends as done.
 
 import logging
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from typing import NamedTuple
 
 from common.urls import host_of, identity, is_plain_address, resolve
@@ -118,7 +117,8 @@ def _take_over(core: Core, change: Change, key: bytes, item: _Named, state: UrlS
     host = core.hosts.by_id(state.place.host)
     if _has_enough(host, item):
         return False
-    entry = Entry(item.url, item.depth, item.hops, 0, item.own_key, state.has_page, is_guessed=item.is_guessed)
+    is_guessed = item.is_guessed and not state.has_page  # until it was read once, a page is what it is known to be
+    entry = Entry(item.url, item.depth, item.hops, 0, item.own_key, state.has_page, is_guessed=is_guessed)
     if state.state is State.QUEUED and not state.was_stored:
         packed = core.store.get(Table.QUEUE, state.place.packed())
         if packed is None:  # leased
@@ -128,11 +128,11 @@ def _take_over(core: Core, change: Change, key: bytes, item: _Named, state: UrlS
         change.delete(Table.QUEUE, state.place.packed())
         change.touch(host).queued -= 1
         change.counts["queued"] -= 1
-    elif state.state is State.DONE:
+    elif state.state is State.DONE and not state.is_no_sitemap:
         change.touch(host).done -= 1
         change.counts["done"] -= 1
         for visit in core.visits.of([key]).values():
-            core.visits.take(change, key, replace(visit, url=item.url, depth=item.depth, hops=item.hops))
+            core.visits.take(change, key, visit)
     elif state.is_outside or (state.state is State.EXCLUDED and state.rule_name == Outcome.UNWANTED):
         change.touch(host).excluded -= 1
         change.counts["excluded"] -= 1

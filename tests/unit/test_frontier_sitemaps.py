@@ -234,14 +234,81 @@ def test_what_is_no_sitemap_is_a_page(frontiers: Make) -> None:
     assert case.lease("x").finished
 
 
-def test_a_page_that_was_taken_for_a_sitemap_is_visited_as_before(frontiers: Make) -> None:
-    case = opened(frontiers, ListedUrl(PAGE, 1), period=ADAPTIVE)
-    case.finish("x", case.lease("x"))
+def with_stored_page(frontiers: Make, period: Period) -> Case:
+    """A crawl with a page that knows how to be asked for only if it has changed."""
+    case = opened(frontiers, ListedUrl(PAGE, 3), period=period)
+    result = UrlResult(PAGE, Outcome.STORED, 200, etag='"1"', last_modified="then", sha1="a" * 40)
+    case.frontier.report("x", case.lease("x").job, Report("2", [result], []))
+    return case
+
+
+ASKED_AS_PAGE = UrlTask(PAGE, 3, 0, '"1"', "then", "a" * 40)
+
+
+@pytest.mark.parametrize("kind", [Kind.SITEMAP, Kind.GUESSED])
+@pytest.mark.parametrize("outcome", [Outcome.UNWANTED, Outcome.NOT_FOUND, Outcome.DISALLOWED])
+def test_a_page_that_was_taken_for_a_sitemap_is_visited_as_before(
+    frontiers: Make, kind: Kind, outcome: Outcome
+) -> None:
+    case = with_stored_page(frontiers, Period(24 * HOUR))
+    due = case.frontier.explain(PAGE).due
+    case.clock.advance(10 * HOUR)
+    tell(case, named(PAGE, kind=kind))
+    assert read(case, outcome) == [UrlTask(PAGE, kind=Kind.SITEMAP)], "whether it has changed or not"
+    explained = case.frontier.explain(PAGE)
+    assert (explained.state, explained.is_sitemap, explained.due) == ("done", False, due)
+    assert (case.audit().stored, case.audit().revisits) == (2, 0)
+    case.clock.advance(14 * HOUR)
+    assert ASKED_AS_PAGE in read(case, Outcome.STORED)
+    assert case.audit().revisions == 2
+
+
+def test_a_page_that_is_known_to_be_no_sitemap_is_asked_for_as_one_once_between_visits(frontiers: Make) -> None:
+    case = with_stored_page(frontiers, Period(24 * HOUR))
     tell(case, named(PAGE))
     read(case, Outcome.UNWANTED)
-    assert not case.frontier.explain(PAGE).is_sitemap
-    case.clock.advance(200 * HOUR)
-    assert {task.kind for task in read(case, Outcome.UNCHANGED)} == {Kind.PAGE}
+    case.reopen()
+    tell(case, named(PAGE))
+    assert case.lease("x").finished
+    case.clock.advance(24 * HOUR)
+    read(case, Outcome.UNCHANGED)
+    tell(case, named(PAGE))
+    assert [task.kind for task in read(case)] == [Kind.SITEMAP], "it may be one by now"
+
+
+def test_a_sitemap_that_is_a_page_again(frontiers: Make) -> None:
+    case = with_stored_page(frontiers, Period(24 * HOUR))
+    tell(case, named(PAGE))
+    read(case)
+    case.clock.advance(24 * HOUR)
+    tasks = {task.url: task for task in read(case, Outcome.UNWANTED)}
+    assert (tasks[PAGE].kind, tasks[PAGE].depth) == (Kind.GUESSED, 0)
+    assert [task.kind for task in read(case, Outcome.STORED) if task.url == PAGE] == [Kind.PAGE], "it is due"
+    assert case.audit().revisions == 1
+
+
+def test_without_a_period_a_page_that_is_no_sitemap_is_not_due(frontiers: Make) -> None:
+    case = with_stored_page(frontiers, Period())
+    tell(case, named(PAGE))
+    read(case, Outcome.UNWANTED)
+    explained = case.frontier.explain(PAGE)
+    assert (explained.state, explained.reason, explained.due) == ("done", "stored", 0.0)
+    assert not list(case.store.scan(Table.VISITS))
+    case.audit()
+    tell(case, named(PAGE))
+    assert case.lease("x").finished
+
+
+@pytest.mark.parametrize("outcome", [Outcome.LISTED, Outcome.UNWANTED, Outcome.TIMEOUT])
+def test_a_page_from_a_time_with_a_period(frontiers: Make, outcome: Outcome) -> None:
+    case = with_stored_page(frontiers, ADAPTIVE)
+    case.rules = replace(case.rules, period=Period(), retry_wait_seconds=1)
+    case.reopen()
+    tell(case, named(PAGE))
+    while not (leased := case.lease("x")).finished:
+        if leased.tasks:
+            case.finish("x", leased, outcome)
+        case.clock.advance(1)
     assert case.audit().stored == 2
 
 
