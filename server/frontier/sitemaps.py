@@ -80,6 +80,7 @@ def take_in(core: Core, change: Change, listed: Listed, late: Collection[bytes])
     those that were touched. `late`: what this change has settled without the store knowing it yet."""
     new, touched = 0, set[bytes]()
     states = core.store.get_many(Table.URLS, list(listed.sitemaps))
+    full = _Full()
     for (key, item), packed in zip(listed.sitemaps.items(), states, strict=True):
         state = UrlState.unpacked(packed) if packed else None
         if key in late or (state is not None and (state.is_sitemap or not item.is_own)):
@@ -87,20 +88,40 @@ def take_in(core: Core, change: Change, listed: Listed, late: Collection[bytes])
         rule = core.policy.excluded_sitemap(item.url, host_of(item.url), item.is_vouched)
         rule = rule or ("sitemap_nesting" if item.hops > MAX_NESTING else "")
         if state is None:
-            is_taken = _take_new(core, change, key, item, rule)
+            is_taken = _take_new(core, change, key, item, rule, full)
             new += is_taken
         else:
-            is_taken = not rule and _take_over(core, change, key, item, state)
+            is_taken = not rule and _take_over(core, change, key, item, state, full)
         if is_taken:
             touched.add(key)
+    full.tell()
     _hurry(core, change, {key: date for key, date in listed.dates.items() if key not in touched})
     return new, touched
 
 
-def _take_new(core: Core, change: Change, key: bytes, item: _Named, rule: str) -> bool:
+class _Full:
+    """The hosts that have as many sitemaps as they may; told once for each report, not for each sitemap."""
+
+    def __init__(self) -> None:
+        self._limits: dict[str, int] = {}  # by host
+
+    def has_enough(self, host: Host, item: _Named) -> bool:
+        """What other hosts call a sitemap may be anything: it leaves room for what the host itself names."""
+        limit = MAX_SITEMAPS if item.is_own else MAX_SITEMAPS // 2
+        if host.sitemaps < limit:
+            return False
+        self._limits[host.name] = max(limit, self._limits.get(host.name, 0))
+        return True
+
+    def tell(self) -> None:
+        for name, limit in self._limits.items():
+            _log.info("%s has %d sitemaps or more; what else is named is not read", name, limit)
+
+
+def _take_new(core: Core, change: Change, key: bytes, item: _Named, rule: str, full: _Full) -> bool:
     name = host_of(item.url)
     host = core.hosts.find(name)
-    if host is not None and _has_enough(host, item):
+    if host is not None and full.has_enough(host, item):
         return False
     host = change.touch(core.hosts.get_or_make([name])[name])
     host.known += 1
@@ -112,10 +133,10 @@ def _take_new(core: Core, change: Change, key: bytes, item: _Named, rule: str) -
     return True
 
 
-def _take_over(core: Core, change: Change, key: bytes, item: _Named, state: UrlState) -> bool:
+def _take_over(core: Core, change: Change, key: bytes, item: _Named, state: UrlState, full: _Full) -> bool:
     """A URL that was taken for a page is a sitemap, if nobody is about to visit it. Its page stays, if it has one."""
     host = core.hosts.by_id(state.place.host)
-    if _has_enough(host, item):
+    if full.has_enough(host, item):
         return False
     is_guessed = item.is_guessed and not state.has_page  # until it was read once, a page is what it is known to be
     entry = Entry(item.url, item.depth, item.hops, 0, item.own_key, state.has_page, is_guessed=is_guessed)
@@ -139,14 +160,6 @@ def _take_over(core: Core, change: Change, key: bytes, item: _Named, state: UrlS
     else:
         return False
     _queue(change, host, entry)
-    return True
-
-
-def _has_enough(host: Host, item: _Named) -> bool:
-    """What other hosts call a sitemap may be anything: it leaves room for what the host itself names."""
-    if host.sitemaps < (MAX_SITEMAPS if item.is_own else MAX_SITEMAPS // 2):
-        return False
-    _log.info("%s has more than %d sitemaps; the others are not read", host.name, MAX_SITEMAPS)
     return True
 
 

@@ -354,16 +354,23 @@ def test_rules_that_change_do_not_touch_sitemaps(frontiers: Make) -> None:
     assert urls_of(case.lease("x")) == [MAP]
 
 
-def test_a_host_can_have_so_many(frontiers: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_can_have_so_many(
+    frontiers: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(sitemaps, "MAX_SITEMAPS", 3)
+    caplog.set_level("INFO", sitemaps.__name__)
     case = opened(frontiers, *(named(f"http://a/{number}.xml") for number in range(5)), named("http://b/1.xml"))
     assert case.frontier.totals().queued == 4
     case.frontier.report("x", 1, Report("1", [], [FoundUrl("http://a/4.xml", 1)], listed=[named("http://a/4.xml")]))
     tell(case, named("http://a/4.xml"))
     assert not case.frontier.explain("http://a/4.xml").is_sitemap, "a page stays one"
     assert len(read(case)) == 5
+    assert set(caplog.messages) == {"a has 3 sitemaps or more; what else is named is not read"}
+    assert len(caplog.messages) == 3, "once for each report"
+    caplog.clear()
     tell(case, *(named(f"http://c/{number}.xml", host="a") for number in range(5)), named("http://c/own.xml"))
     assert {task.url for task in read(case)} == {"http://c/0.xml", "http://c/own.xml"}, "others have less to say"
+    assert caplog.messages == ["c has 1 sitemaps or more; what else is named is not read"]
 
 
 # --- what an operator and an audit do
