@@ -59,6 +59,8 @@ class Url:
     has_page: bool = False
     sitemap: bool = False
     guessed: bool = False  # a sitemap whose failure is no news
+    linked: bool = False  # a sitemap to which a page links
+    ended: Outcome | None = None  # of a sitemap
     no_sitemap: bool = False  # a done page that was taken for one
     rule: str = ""  # that excluded it
 
@@ -66,6 +68,11 @@ class Url:
     def apart(self) -> bool:
         """It brings no new page."""
         return self.again or self.sitemap
+
+    @property
+    def is_none(self) -> bool:
+        """A sitemap that is none."""
+        return self.sitemap and self.ended is Outcome.UNWANTED and not self.has_page
 
     @property
     def kind(self) -> Kind:
@@ -258,6 +265,11 @@ class Model:
                 self.arrive(self.urls[url])
             elif url in settled:
                 continue
+            elif self.urls[url].sitemap and self.urls[url].state in ("queued", "waiting", "leased"):
+                self._link(self.urls[url], depth)
+            elif self.urls[url].state == DONE and self.urls[url].is_none:
+                self.urls[url] = Url(host, depth=depth, score=1 - depth)
+                self.arrive(self.urls[url])
             elif self.urls[url].state == "queued" and not repeated:
                 self._find_again(self.urls[url], depth)
             elif self.urls[url].rule == "sitemap_nesting":  # only as a sitemap it is not wanted
@@ -265,8 +277,19 @@ class Model:
                 self.arrive(self.urls[url])
         return new
 
-    def hear(self, rows: Iterable[ListedUrl]) -> tuple[int, set[str]]:
-        """What sitemaps say, after a report; how many of them were not known, and which have become sitemaps."""
+    def link_held(self, job: int, found: Iterable[tuple[str, str, int]]) -> None:
+        """Before a report: what it links to among the sitemaps of its job."""
+        for url, _, depth in found:
+            known = self.urls.get(url)
+            if known is not None and known.sitemap and known.state == "leased" and known.job == job:
+                self._link(known, depth)
+
+    def _link(self, known: Url, depth: int) -> None:
+        known.linked, known.depth = True, min(known.depth, max(0, depth - 1))
+
+    def hear(self, rows: Iterable[ListedUrl], found: Iterable[tuple[str, str, int]]) -> tuple[int, set[str]]:
+        """What sitemaps say, after a report; how many of them were not known, and which have become sitemaps. `found`:
+        the links in the same report."""
         named: dict[str, ListedUrl] = {}
         dates: dict[str, int] = {}
         for row in rows:
@@ -291,9 +314,16 @@ class Model:
             elif url in self.touched or not is_own or row.hops > 5 or not self._can_be_sitemap(known):
                 continue
             taken.add(url)
-            known.sitemap, known.again = True, known.has_page
+            depths = [depth for link, _, depth in found if link == url]
+            if known.state == "queued" and known.arrival:
+                depths = [known.depth] if self.rules.traversal == "random" else [known.depth, *depths]
+            elif known.rule == "unwanted" or known.state == DONE:
+                depths = []
+            known.sitemap, known.linked, known.again = True, False, known.has_page
             known.guessed = row.kind is Kind.GUESSED and not known.has_page
             known.state, known.job, known.tries, known.depth, known.rule = "queued", 0, 0, row.depth, ""
+            for depth in depths:
+                self._link(known, depth)
             self.arrive(known)
         return new, taken
 
@@ -340,7 +370,7 @@ class Model:
             if host.parks > len(PARKS) and not self.of("queued", "waiting", "leased", host=known.host):
                 host.parks = len(PARKS)
             known.state, known.job, known.tries, known.no_sitemap = "queued", 0, 0, False
-            known.again, known.guessed = known.has_page, known.sitemap
+            known.again, known.guessed, known.linked = known.has_page, known.sitemap, False
             self.arrive(known)
 
     def renew(self, job: int) -> None:
@@ -479,7 +509,7 @@ class Model:
             url.tries += 1
         elif url.sitemap and url.again and (outcome is Outcome.UNWANTED or (end != DONE and not url.guessed)):
             self._stay_page(url, outcome)
-        elif url.sitemap and outcome is Outcome.UNWANTED and not url.guessed:
+        elif url.sitemap and outcome is Outcome.UNWANTED and (url.linked or not url.guessed):
             self._is_no_sitemap(url)
         elif url.sitemap and (end == DONE or url.again or url.guessed):
             self._read(url, outcome)
@@ -513,7 +543,7 @@ class Model:
     def _read(self, url: Url, outcome: Outcome) -> None:
         """The visit of a sitemap has ended."""
         period = self.rules.period
-        url.state = DONE
+        url.state, url.ended = DONE, outcome
         if outcome is Outcome.STORED:
             self._store(url)
         if period.is_set:
@@ -622,6 +652,7 @@ class Model:
         for url in again:
             known = self.urls[url]
             known.state, known.tries, known.job, known.score = "queued", 0, 0, 1 - known.depth
+            known.linked = False
             self.arrive(known)
             self.hosts[known.host].failures = self.hosts[known.host].parks = 0
         return len(again)

@@ -29,9 +29,10 @@ _VISIT = Struct(">QdIIHBBHB")
 _STORED = 0x80  # the page was stored before
 _SITEMAP = 0x40
 _GUESSED = 0x20  # only in an Entry
+_LINKED = 0x10  # only in an Entry
 _NO_SITEMAP = 0x20  # only in a UrlState
 _STATE = 0x0F  # the rest of that byte
-_MAX_TRIES = 0x1F
+_MAX_TRIES = 0x0F
 _OUTCOMES = tuple(Outcome)  # stored by position: new outcomes come at the end of the enumeration
 _OUTCOME_RULES = frozenset(outcome.value for outcome in _OUTCOMES)
 _POSITIONS = {outcome: position for position, outcome in enumerate(_OUTCOMES)}
@@ -59,6 +60,7 @@ class Entry(NamedTuple):
     is_again: bool = False  # its page is stored: this is another visit
     is_sitemap: bool = False
     is_guessed: bool = False  # a sitemap that nobody names, or that was read before: its failure is no news
+    is_linked: bool = False  # a sitemap to which a page links: if it is none, it is a page
 
     @property
     def key(self) -> bytes:
@@ -71,6 +73,7 @@ class Entry(NamedTuple):
 
     def packed(self) -> bytes:
         marks = self.is_again * _STORED | self.is_sitemap * _SITEMAP | self.is_guessed * _GUESSED
+        marks |= self.is_linked * _LINKED
         return pack_entry(self.url, self.depth, self.hops, min(self.tries, _MAX_TRIES) | marks, self.own_key)
 
 
@@ -87,7 +90,7 @@ def pack_entry(url: str, depth: int, hops: int, tries: int, own_key: bytes) -> b
 def unpack_entry(data: bytes) -> Entry:
     depth, hops, tries, key_length = _ENTRY.unpack_from(data)
     start = 5 + key_length
-    marks = tries >= _STORED, tries & _SITEMAP > 0, tries & _GUESSED > 0
+    marks = tries >= _STORED, tries & _SITEMAP > 0, tries & _GUESSED > 0, tries & _LINKED > 0
     return Entry(data[start:].decode(), depth, hops, tries & _MAX_TRIES, data[5:start], *marks)
 
 
@@ -204,6 +207,13 @@ class UrlState:
             state, Place(host, 0), outcome=_OUTCOMES[outcome], time=time, was_stored=was_stored, is_sitemap=is_sitemap,
             is_no_sitemap=data[0] & _NO_SITEMAP > 0,
         )  # fmt: skip
+
+
+def may_be_page(packed: bytes) -> bool:
+    """Whether it is the state of a sitemap that may prove to be none, or has proved so."""
+    state = packed[0] & ~_SITEMAP
+    is_none = state == State.DONE and packed[1] == _POSITIONS[Outcome.UNWANTED]
+    return packed[0] & _SITEMAP > 0 and (is_none or state in (State.QUEUED, State.WAITING))
 
 
 def pack_queued(host: int, number: int) -> bytes:

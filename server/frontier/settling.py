@@ -186,7 +186,7 @@ class Settling:
             done.change.wait(host, task.number, entry._replace(tries=entry.tries + 1), due)
         elif entry.is_again:
             self._finish(done, host, entry, result)
-        elif entry.is_sitemap and result.outcome is Outcome.UNWANTED and not entry.is_guessed:
+        elif entry.is_sitemap and result.outcome is Outcome.UNWANTED and (entry.is_linked or not entry.is_guessed):
             self._take_for_page(done, host, entry)
         elif entry.is_guessed:
             self._finish(done, host, entry, result)

@@ -319,6 +319,82 @@ def test_what_nobody_names_and_is_no_sitemap_is_forgotten(frontiers: Make) -> No
     assert case.frontier.explain(MAP).state == "done"
 
 
+def as_page_after(case: Case) -> list[UrlTask]:
+    """How it is asked for after it has proved to be no sitemap."""
+    assert [task.kind for task in read(case, Outcome.UNWANTED)] == [Kind.GUESSED]
+    case.reopen()
+    case.clock.advance(1)
+    return [] if case.frontier.is_finished() else read(case, Outcome.STORED)
+
+
+def test_a_page_at_the_usual_place_is_one_if_a_page_links_to_it(frontiers: Make) -> None:
+    case = opened(frontiers)
+    case.frontier.report("x", 1, Report("1", [], [FoundUrl(MAP, 2)], listed=[guessed()]))
+    assert as_page_after(case) == [UrlTask(MAP, 1)]
+
+
+def test_one_that_was_queued_as_a_page_is_one(frontiers: Make) -> None:
+    case = opened(frontiers, ListedUrl(MAP, 2), policy=Policy(max_depth=2))
+    tell(case, guessed()._replace(depth=2))
+    assert as_page_after(case) == [UrlTask(MAP, 2)]
+
+
+def test_a_link_that_is_found_before_it_was_read(frontiers: Make) -> None:
+    case = opened(frontiers, guessed())
+    case.add(MAP, depth=1)
+    assert as_page_after(case) == [UrlTask(MAP, 1)]
+
+
+def test_a_link_that_is_found_while_it_waits(frontiers: Make) -> None:
+    case = opened(frontiers, guessed(), retry_wait_seconds=1)
+    read(case, Outcome.TIMEOUT)
+    case.add(MAP, depth=1)
+    case.clock.advance(2)
+    assert as_page_after(case) == [UrlTask(MAP, 1)]
+
+
+@pytest.mark.parametrize("by_own_job", [True, False])
+def test_a_link_that_is_found_while_it_is_leased(frontiers: Make, by_own_job: bool) -> None:
+    case = opened(frontiers, guessed())
+    leased = case.lease("x")
+    links = [FoundUrl(MAP, 1)]
+    if not by_own_job:
+        case.frontier.add(links)
+        case.reopen()
+    results = [UrlResult(MAP, Outcome.UNWANTED)]
+    case.frontier.report("x", leased.job, Report("2", results, links if by_own_job else []))
+    case.clock.advance(1)
+    assert read(case, Outcome.STORED) == [UrlTask(MAP, 1)]
+
+
+@pytest.mark.parametrize("period", [Period(), ADAPTIVE])
+def test_a_link_that_is_found_after_it_was_read(frontiers: Make, period: Period) -> None:
+    case = opened(frontiers, guessed(), period=period)
+    assert as_page_after(case) == []
+    assert case.add(MAP, depth=1) == 0
+    case.audit()
+    assert read(case, Outcome.STORED) == [UrlTask(MAP, 1)]
+    assert case.audit().stored == 2
+
+
+def test_a_link_that_does_not_belong_to_the_crawl_changes_nothing(frontiers: Make) -> None:
+    case = opened(frontiers, policy=Policy(reject=("map",)))
+    case.frontier.report("x", 1, Report("1", [], [FoundUrl(MAP, 1)], listed=[guessed()]))
+    case.add(MAP, depth=1)
+    assert as_page_after(case) == []
+    case.add(MAP, depth=1)
+    assert case.lease("x").finished
+    assert case.frontier.explain(MAP).state == "done"
+
+
+def test_a_link_to_a_real_sitemap_does_not_make_it_a_page(frontiers: Make) -> None:
+    case = opened(frontiers, guessed())
+    case.add(MAP, depth=1)
+    read(case)
+    case.add(MAP, depth=1)
+    assert case.lease("x").finished
+
+
 # --- what belongs to the crawl
 
 
