@@ -132,9 +132,7 @@ class _Full:
             _log.info("%s has %d sitemaps or more; what else is named is not read", name, limit)
 
 
-def _take_new(
-    core: Core, change: Change, key: bytes, item: _Named, rule: str, full: _Full, link: int | None
-) -> bool:
+def _take_new(core: Core, change: Change, key: bytes, item: _Named, rule: str, full: _Full, link: int | None) -> bool:
     name = host_of(item.url)
     host = core.hosts.find(name)
     if host is not None and full.has_enough(host, item):
