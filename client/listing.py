@@ -84,7 +84,7 @@ def read(result: FetchResult, sitemaps_of: SitemapsOf, read_file: ReadFile = sit
     content = read_file(result.body, url, f"{result.content_type}; charset={result.charset}")
     number = len(content.entries) + len(content.sitemaps)
     detail = f"the file {content.problem}" if content.problem else ""
-    if not number and (content.problem or result.content_type in HTML_TYPES):
+    if not number and (content.problem or not result.body or result.content_type in HTML_TYPES):
         return _unread(plain, result, detail)
     if detail:
         _log.warning("%s: %s; the %d addresses before that count", url, detail, number)
@@ -110,8 +110,9 @@ def _unread(plain: MinedPage, result: FetchResult, detail: str) -> MinedPage:
     is_page = result.content_type in HTML_TYPES
     outcome = Outcome.UNWANTED if is_page else Outcome.BAD_CONTENT
     level = logging.DEBUG if plain.task.kind is Kind.GUESSED else logging.WARNING
-    _log.log(level, "%s: %s", plain.task.url, detail or "no sitemap")
-    return replace(plain, outcome=outcome, detail=detail or f"no sitemap: {result.content_type}")
+    detail = detail or (f"no sitemap: {result.content_type}" if is_page else "the file is empty")
+    _log.log(level, "%s: %s", plain.task.url, detail)
+    return replace(plain, outcome=outcome, detail=detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,15 +55,24 @@ class Url:
     next_visit: float = 0.0  # while it is done
     visited: int = 0
     has_record: bool = False  # of its visits
+    record_depth: int = 0  # in that record
     has_page: bool = False
     sitemap: bool = False
     guessed: bool = False  # a sitemap whose failure is no news
+    linked: bool = False  # a sitemap to which a page links
+    ended: Outcome | None = None  # of a sitemap
+    no_sitemap: bool = False  # a done page that was taken for one
     rule: str = ""  # that excluded it
 
     @property
     def apart(self) -> bool:
         """It brings no new page."""
         return self.again or self.sitemap
+
+    @property
+    def is_none(self) -> bool:
+        """A sitemap that is none."""
+        return self.sitemap and self.ended is Outcome.UNWANTED and not self.has_page
 
     @property
     def kind(self) -> Kind:
@@ -256,6 +265,11 @@ class Model:
                 self.arrive(self.urls[url])
             elif url in settled:
                 continue
+            elif self.urls[url].sitemap and self.urls[url].state in ("queued", "waiting", "leased"):
+                self._link(self.urls[url], depth)
+            elif self.urls[url].state == DONE and self.urls[url].is_none:
+                self.urls[url] = Url(host, depth=depth, score=1 - depth)
+                self.arrive(self.urls[url])
             elif self.urls[url].state == "queued" and not repeated:
                 self._find_again(self.urls[url], depth)
             elif self.urls[url].rule == "sitemap_nesting":  # only as a sitemap it is not wanted
@@ -263,8 +277,19 @@ class Model:
                 self.arrive(self.urls[url])
         return new
 
-    def hear(self, rows: Iterable[ListedUrl]) -> tuple[int, set[str]]:
-        """What sitemaps say, after a report; how many of them were not known, and which have become sitemaps."""
+    def link_held(self, job: int, found: Iterable[tuple[str, str, int]]) -> None:
+        """Before a report: what it links to among the sitemaps of its job."""
+        for url, _, depth in found:
+            known = self.urls.get(url)
+            if known is not None and known.sitemap and known.state == "leased" and known.job == job:
+                self._link(known, depth)
+
+    def _link(self, known: Url, depth: int) -> None:
+        known.linked, known.depth = True, min(known.depth, max(0, depth - 1))
+
+    def hear(self, rows: Iterable[ListedUrl], found: Iterable[tuple[str, str, int]]) -> tuple[int, set[str]]:
+        """What sitemaps say, after a report; how many of them were not known, and which have become sitemaps. `found`:
+        the links in the same report."""
         named: dict[str, ListedUrl] = {}
         dates: dict[str, int] = {}
         for row in rows:
@@ -289,15 +314,23 @@ class Model:
             elif url in self.touched or not is_own or row.hops > 5 or not self._can_be_sitemap(known):
                 continue
             taken.add(url)
-            known.sitemap, known.guessed, known.again = True, row.kind is Kind.GUESSED, known.has_page
+            depths = [depth for link, _, depth in found if link == url]
+            if known.state == "queued" and known.arrival:
+                depths = [known.depth] if self.rules.traversal == "random" else [known.depth, *depths]
+            elif known.rule == "unwanted" or known.state == DONE:
+                depths = []
+            known.sitemap, known.linked, known.again = True, False, known.has_page
+            known.guessed = row.kind is Kind.GUESSED and not known.has_page
             known.state, known.job, known.tries, known.depth, known.rule = "queued", 0, 0, row.depth, ""
+            for depth in depths:
+                self._link(known, depth)
             self.arrive(known)
         return new, taken
 
     def _can_be_sitemap(self, known: Url) -> bool:
         if known.sitemap:
             return False
-        return known.state == DONE or (known.state == "queued" and not known.again) or (
+        return (known.state == DONE and not known.no_sitemap) or (known.state == "queued" and not known.again) or (
             known.rule in ("sitemap_nesting", "unwanted")
         )  # fmt: skip
 
@@ -336,8 +369,8 @@ class Model:
             host = self.hosts[known.host]
             if host.parks > len(PARKS) and not self.of("queued", "waiting", "leased", host=known.host):
                 host.parks = len(PARKS)
-            known.state, known.job, known.tries = "queued", 0, 0
-            known.again, known.guessed = known.has_page, known.sitemap
+            known.state, known.job, known.tries, known.no_sitemap = "queued", 0, 0, False
+            known.again, known.guessed, known.linked = known.has_page, known.sitemap, False
             self.arrive(known)
 
     def renew(self, job: int) -> None:
@@ -474,7 +507,9 @@ class Model:
         elif url.tries < len(waits):
             url.state, url.due = "waiting", self.now + waits[url.tries] * self.rules.retry_wait_seconds
             url.tries += 1
-        elif url.sitemap and outcome is Outcome.UNWANTED and not url.guessed:
+        elif url.sitemap and url.again and (outcome is Outcome.UNWANTED or (end != DONE and not url.guessed)):
+            self._stay_page(url, outcome)
+        elif url.sitemap and outcome is Outcome.UNWANTED and (url.linked or not url.guessed):
             self._is_no_sitemap(url)
         elif url.sitemap and (end == DONE or url.again or url.guessed):
             self._read(url, outcome)
@@ -496,17 +531,19 @@ class Model:
 
     def _is_no_sitemap(self, url: Url) -> None:
         url.sitemap = False
-        if url.again:
-            self._visited(url, Outcome.UNWANTED)
-            return
         url.depth += 1
         url.state, url.tries, url.score = "queued", 0, 1 - url.depth
         self.arrive(url)
 
+    def _stay_page(self, url: Url, outcome: Outcome) -> None:
+        """A stored page was not read as a sitemap."""
+        url.state, url.sitemap, url.no_sitemap = DONE, False, outcome is Outcome.UNWANTED
+        url.depth, url.next_visit = url.record_depth, url.visited + url.interval
+
     def _read(self, url: Url, outcome: Outcome) -> None:
         """The visit of a sitemap has ended."""
         period = self.rules.period
-        url.state = DONE
+        url.state, url.ended = DONE, outcome
         if outcome is Outcome.STORED:
             self._store(url)
         if period.is_set:
@@ -534,7 +571,7 @@ class Model:
         return min(max(interval * factors.get(outcome, 1.0), period.shortest), period.longest)
 
     def _note_visit(self, url: Url, interval: float) -> None:
-        url.has_record, url.interval = True, interval
+        url.has_record, url.interval, url.record_depth = True, interval, url.depth
         url.visited, url.next_visit = int(self.now), self.now + interval
 
     def _read_signs(self, host: Host, seen: Counter[str]) -> None:
@@ -602,7 +639,9 @@ class Model:
         for url in buried:
             known = self.urls[url]
             known.state, known.job = FAILED, 0
-            if known.sitemap and (known.again or known.guessed):
+            if known.sitemap and known.again and not known.guessed:
+                self._stay_page(known, Outcome.REFUSED)
+            elif known.sitemap and (known.again or known.guessed):
                 self._read(known, Outcome.REFUSED)
             elif known.again:
                 self._visited(known, Outcome.REFUSED)
@@ -613,6 +652,7 @@ class Model:
         for url in again:
             known = self.urls[url]
             known.state, known.tries, known.job, known.score = "queued", 0, 0, 1 - known.depth
+            known.linked = False
             self.arrive(known)
             self.hosts[known.host].failures = self.hosts[known.host].parks = 0
         return len(again)

@@ -149,6 +149,14 @@ class Change:
         )
         self.writes.append((Table.URLS, key, state.packed()))
 
+    def finish_as_page(self, host: Host, key: bytes, time: float, is_no_sitemap: bool) -> None:
+        """A stored page that was asked for as a sitemap is done as before. The caller takes it out of the state that it
+        had."""
+        host.done += 1
+        self.counts["done"] += 1
+        state = UrlState(State.DONE, Place(host.id, 0), time=int(time), is_no_sitemap=is_no_sitemap)
+        self.writes.append((Table.URLS, key, state.packed()))
+
     def fail(self, host: Host, key: bytes, record: FailedRecord) -> None:
         """The caller takes it out of the state that it had."""
         host.failed += 1

@@ -117,6 +117,8 @@ class Frontier:
         news = intake.news(self._core, candidates)
         with self._lock:
             lease = self._lease_to_report_on(client, job)
+            if lease is not None and self._core.rules.sitemaps:
+                sitemaps.link_held(lease, [(item.url, item.depth) for item in news.values()])
             done = self._settling.settle(job, lease, report.results)
             self._settling.learn(done, report.hosts)
             for key in done.late:  # settled just now, which the store does not know yet
@@ -350,7 +352,10 @@ class Frontier:
 
     def _take_in(self, done: Settlement, listed: sitemaps.Listed, news: intake.Candidates) -> int:
         """What sitemaps say, before links are taken in; returns how many sitemaps were not known."""
-        new, touched = sitemaps.take_in(self._core, done.change, listed, done.late)
+        core = self._core
+        linked = {key: item for key in listed.sitemaps if (item := news.get(key))}
+        links = {key: item.depth for key, item in linked.items() if intake.is_inside(core, item)}
+        new, touched = sitemaps.take_in(core, done.change, listed, done.late, links)
         for key in touched:  # a link to a sitemap does not make it a page
             news.pop(key, None)
         return new

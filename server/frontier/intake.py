@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from common.urls import host_of, identity, is_plain_address, resolve
 from common.wire import FoundUrl
+from server.frontier import sitemaps
 from server.frontier.change import Change
 from server.frontier.core import Core
 from server.frontier.hosts import Host
-from server.frontier.records import State, UrlState, key_of_identity, pack_entry, unpack_entry
+from server.frontier.records import State, UrlState, key_of_identity, may_be_page, pack_entry, unpack_entry
 from server.frontier.store import Table
 
 
@@ -62,7 +63,7 @@ def news(core: Core, candidates: Candidates, start: bool = False) -> Candidates:
 
 def _news(core: Core, candidates: Candidates, start: bool) -> list[tuple[bytes, Candidate, bytes | None]]:
     """What is not known, or only as excluded by a rule that does not hold for it now, or has another place in its
-    queue because it was found again."""
+    queue because it was found again, or is a sitemap as far as is known, and perhaps a page."""
     states, moves = core.store.get_many(Table.URLS, list(candidates)), core.order.moves
     return [
         (key, item, state)
@@ -70,6 +71,7 @@ def _news(core: Core, candidates: Candidates, start: bool) -> list[tuple[bytes, 
         if state is None
         or (state[0] == State.QUEUED and moves(state, item.depth))
         or (state[0] == State.EXCLUDED and _is_reprieved(core, state, item, start))
+        or (state[0] > State.WAITING and may_be_page(state) and _is_wanted_as_page(core, state, item, start))
     ]
 
 
@@ -92,6 +94,12 @@ def admit(core: Core, change: Change, candidates: Candidates, start: bool = Fals
             if not is_repeated:
                 _move(core, change, UrlState.unpacked(state), item)
             continue
+        elif may_be_page(state):
+            known = UrlState.unpacked(state)
+            if known.state is not State.DONE:
+                sitemaps.link(core, change, known, item.url, item.depth)
+                continue
+            _take_sitemap(core, change, host, key)
         else:
             _take_excluded(core, change, host)
         rule = "" if start else core.policy.excluded_by(item.url, name, item.depth, item.hops)
@@ -133,6 +141,26 @@ def _is_reprieved(core: Core, state: bytes, item: Candidate, start: bool) -> boo
     if host is None or host.id != known.place.host:  # counted there, so it stays there
         return False
     return start or not core.policy.excluded_by(item.url, name, item.depth, item.hops)
+
+
+def is_inside(core: Core, item: Candidate) -> bool:
+    """Whether it belongs to the crawl as a page."""
+    return not core.policy.excluded_by(item.url, host_of(item.url), item.depth, item.hops)
+
+
+def _is_wanted_as_page(core: Core, state: bytes, item: Candidate, start: bool) -> bool:
+    host = core.hosts.find(host_of(item.url))
+    is_there = host is not None and host.id == UrlState.unpacked(state).place.host  # counted there, so it stays there
+    return is_there and (start or is_inside(core, item))
+
+
+def _take_sitemap(core: Core, change: Change, host: Host, key: bytes) -> None:
+    """One that nobody names, and that has proved to be none."""
+    change.touch(host)
+    host.done -= 1
+    host.sitemaps -= 1
+    change.counts["done"] -= 1
+    core.visits.end(change, key)
 
 
 def _take_excluded(core: Core, change: Change, host: Host) -> None:

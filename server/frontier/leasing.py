@@ -16,6 +16,7 @@ from server.frontier.records import (
     Task,
     depth_and_hops,
     is_apart,
+    is_taken_over,
     job_key,
     key_of_entry,
     kind_of_entry,
@@ -192,10 +193,11 @@ class Leasing:
         return Leased(lease.job, tasks, shares, core.rules.lease_seconds)
 
     def _with_conditions(self, lease: Lease, tasks: list[UrlTask]) -> list[UrlTask]:
-        """What was visited before is asked for only if it has changed; and what is a sitemap is said."""
+        """What was visited before is asked for only if it has changed, but a page that may be a sitemap in any case:
+        what it lists was not looked at. And what is a sitemap is said."""
         apart = {url: task.entry for url, task in lease.tasks.items() if is_apart(task.entry)}
         keys = {url: key_of_entry(entry, url) for url, entry in apart.items()}
-        visits = self._core.visits.of(list(keys.values()))
+        visits = self._core.visits.of([key for url, key in keys.items() if not is_taken_over(apart[url])])
         known = {url: visits[key] for url, key in keys.items() if key in visits}
         tasks = [
             task._replace(etag=visit.etag, last_modified=visit.last_modified, sha1=visit.sha1.hex())

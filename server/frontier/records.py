@@ -29,7 +29,10 @@ _VISIT = Struct(">QdIIHBBHB")
 _STORED = 0x80  # the page was stored before
 _SITEMAP = 0x40
 _GUESSED = 0x20  # only in an Entry
-_MAX_TRIES = 0x1F
+_LINKED = 0x10  # only in an Entry
+_NO_SITEMAP = 0x20  # only in a UrlState
+_STATE = 0x0F  # the rest of that byte
+_MAX_TRIES = 0x0F
 _OUTCOMES = tuple(Outcome)  # stored by position: new outcomes come at the end of the enumeration
 _OUTCOME_RULES = frozenset(outcome.value for outcome in _OUTCOMES)
 _POSITIONS = {outcome: position for position, outcome in enumerate(_OUTCOMES)}
@@ -57,6 +60,7 @@ class Entry(NamedTuple):
     is_again: bool = False  # its page is stored: this is another visit
     is_sitemap: bool = False
     is_guessed: bool = False  # a sitemap that nobody names, or that was read before: its failure is no news
+    is_linked: bool = False  # a sitemap to which a page links: if it is none, it is a page
 
     @property
     def key(self) -> bytes:
@@ -69,6 +73,7 @@ class Entry(NamedTuple):
 
     def packed(self) -> bytes:
         marks = self.is_again * _STORED | self.is_sitemap * _SITEMAP | self.is_guessed * _GUESSED
+        marks |= self.is_linked * _LINKED
         return pack_entry(self.url, self.depth, self.hops, min(self.tries, _MAX_TRIES) | marks, self.own_key)
 
 
@@ -85,7 +90,7 @@ def pack_entry(url: str, depth: int, hops: int, tries: int, own_key: bytes) -> b
 def unpack_entry(data: bytes) -> Entry:
     depth, hops, tries, key_length = _ENTRY.unpack_from(data)
     start = 5 + key_length
-    marks = tries >= _STORED, tries & _SITEMAP > 0, tries & _GUESSED > 0
+    marks = tries >= _STORED, tries & _SITEMAP > 0, tries & _GUESSED > 0, tries & _LINKED > 0
     return Entry(data[start:].decode(), depth, hops, tries & _MAX_TRIES, data[5:start], *marks)
 
 
@@ -104,6 +109,11 @@ def kind_of_entry(data: bytes) -> Kind:
     if not data[3] & _SITEMAP:
         return Kind.PAGE
     return Kind.GUESSED if data[3] & _GUESSED else Kind.SITEMAP
+
+
+def is_taken_over(data: bytes) -> bool:
+    """A stored page that is asked for as a sitemap for the first time."""
+    return data[3] & (_STORED | _SITEMAP | _GUESSED) == _STORED | _SITEMAP
 
 
 def depth_and_hops(data: bytes) -> tuple[int, int]:
@@ -147,6 +157,7 @@ class UrlState:
     rule: str = ""  # EXCLUDED
     was_stored: bool = False  # QUEUED, WAITING, DONE: by an earlier visit; this is or was another one
     is_sitemap: bool = False  # all but EXCLUDED
+    is_no_sitemap: bool = False  # DONE: asked for as one since the last visit of the page, and proved to be none
 
     @property
     def has_page(self) -> bool:
@@ -169,7 +180,7 @@ class UrlState:
         return self.state is State.EXCLUDED and self.rule_name not in _OUTCOME_RULES
 
     def packed(self) -> bytes:
-        mark = self.state | self.was_stored * _STORED | self.is_sitemap * _SITEMAP
+        mark = self.state | self.was_stored * _STORED | self.is_sitemap * _SITEMAP | self.is_no_sitemap * _NO_SITEMAP
         if self.state is State.QUEUED:
             tail = _JOB_NUMBER.pack(self.lost_by) if self.lost_by else b""
             return _QUEUED.pack(mark, *self.place) + tail
@@ -181,7 +192,7 @@ class UrlState:
 
     @classmethod
     def unpacked(cls, data: bytes) -> "UrlState":
-        state, was_stored = State(data[0] & ~(_STORED | _SITEMAP)), data[0] >= _STORED
+        state, was_stored = State(data[0] & _STATE), data[0] >= _STORED
         is_sitemap = data[0] & _SITEMAP > 0
         if state is State.QUEUED:
             lost_by = _JOB_NUMBER.unpack_from(data, _QUEUED.size)[0] if len(data) > _QUEUED.size else 0
@@ -193,8 +204,16 @@ class UrlState:
             return cls(state, Place(_EXCLUDED.unpack_from(data)[1], 0), rule=data[_EXCLUDED.size :].decode())
         _, outcome, time, host = _ENDED.unpack(data)
         return cls(
-            state, Place(host, 0), outcome=_OUTCOMES[outcome], time=time, was_stored=was_stored, is_sitemap=is_sitemap
-        )
+            state, Place(host, 0), outcome=_OUTCOMES[outcome], time=time, was_stored=was_stored, is_sitemap=is_sitemap,
+            is_no_sitemap=data[0] & _NO_SITEMAP > 0,
+        )  # fmt: skip
+
+
+def may_be_page(packed: bytes) -> bool:
+    """Whether it is the state of a sitemap that may prove to be none, or has proved so."""
+    state = packed[0] & ~_SITEMAP
+    is_none = state == State.DONE and packed[1] == _POSITIONS[Outcome.UNWANTED]
+    return packed[0] & _SITEMAP > 0 and (is_none or state in (State.QUEUED, State.WAITING))
 
 
 def pack_queued(host: int, number: int) -> bytes:

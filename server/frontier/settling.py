@@ -155,8 +155,10 @@ class Settling:
         """The URL is done. A page that was stored before is done again, whatever has become of it."""
         core, change, now = self._core, done.change, self._core.clock.now()
         if entry.is_sitemap:
-            if core.visits.period.is_set:
-                core.visits.go_on(change, entry.key, entry, result, now)
+            if entry.is_again and _is_page(entry, result.outcome):
+                self._finish_as_page(done, host, entry, result.outcome)
+                return
+            core.visits.go_on(change, entry.key, entry, result, now)
             change.finish_sitemap(host, entry.key, result.outcome, now, entry.is_again)
             return
         if entry.is_again:
@@ -167,6 +169,12 @@ class Settling:
             core.visits.begin(change, entry.key, entry, result, now)
         change.finish(host, entry.key, result.outcome, now)
 
+    def _finish_as_page(self, done: Settlement, host: Host, entry: Entry, outcome: Outcome) -> None:
+        """A stored page was no sitemap, or it could not be read as one: then it is visited as before."""
+        host.sitemaps -= 1
+        self._core.visits.resume(done.change, entry.key)
+        done.change.finish_as_page(host, entry.key, self._core.clock.now(), outcome is Outcome.UNWANTED)
+
     def _settle_other(self, done: Settlement, host: Host, task: Task, result: UrlResult) -> None:
         """Excluded, failed, or to be tried again."""
         core, entry = self._core, unpack_entry(task.entry)
@@ -176,9 +184,11 @@ class Settling:
             done.change.counts["queued"] += 1
             due = core.clock.now() + factor * core.rules.retry_wait_seconds
             done.change.wait(host, task.number, entry._replace(tries=entry.tries + 1), due)
-        elif entry.is_sitemap and result.outcome is Outcome.UNWANTED and not entry.is_guessed:
-            self._take_for_page(done, host, entry, result)
-        elif entry.is_again or entry.is_guessed:
+        elif entry.is_again:
+            self._finish(done, host, entry, result)
+        elif entry.is_sitemap and result.outcome is Outcome.UNWANTED and (entry.is_linked or not entry.is_guessed):
+            self._take_for_page(done, host, entry)
+        elif entry.is_guessed:
             self._finish(done, host, entry, result)
         elif CONSEQUENCES[result.outcome].state is State.EXCLUDED:
             host.sitemaps -= entry.is_sitemap
@@ -186,15 +196,13 @@ class Settling:
         else:
             self._fail(done, host, entry._replace(tries=entry.tries + 1), result.outcome, result.detail)
 
-    def _take_for_page(self, done: Settlement, host: Host, entry: Entry, result: UrlResult) -> None:
+    def _take_for_page(self, done: Settlement, host: Host, entry: Entry) -> None:
         """What was named as a sitemap is none, so it is a page like any other: nobody shall keep one from being crawled
         by calling it a sitemap."""
         core, change = self._core, done.change
         host.sitemaps -= 1
-        page = Entry(entry.url, entry.depth + 1, 0, 0, entry.own_key, entry.is_again)
-        if page.is_again:
-            self._finish(done, host, page, result)
-        elif rule := core.policy.excluded_by(page.url, host.name, page.depth, page.hops):
+        page = Entry(entry.url, entry.depth + 1, 0, 0, entry.own_key)
+        if rule := core.policy.excluded_by(page.url, host.name, page.depth, page.hops):
             change.exclude(host, page.key, rule)
         else:
             host.queued += 1
@@ -394,6 +402,12 @@ class Settling:
                 self._fail(done, host, entry, Outcome.REFUSED, detail)
             head = unpack_place(key).number + 1
         return head
+
+
+def _is_page(entry: Entry, outcome: Outcome) -> bool:
+    """Whether a stored page that was asked for as a sitemap is none, or none as far as is known."""
+    is_read = CONSEQUENCES[outcome].state is State.DONE
+    return outcome is Outcome.UNWANTED or not (is_read or entry.is_guessed)
 
 
 def _rule(result: UrlResult) -> str:

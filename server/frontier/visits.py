@@ -121,8 +121,14 @@ class Visits:
 
     def go_on(self, change: Change, key: bytes, entry: Entry, result: UrlResult, now: float) -> None:
         """Another visit has ended, or one of a sitemap."""
-        first = self.period.first_of_sitemap() if entry.is_sitemap else self.period.first()
-        visit = self.of([key]).get(key) or Visit(entry.url, entry.depth, entry.hops, first, 0)
+        visit = self.of([key]).get(key)
+        if visit is None:
+            if not self.period.is_set:
+                return
+            first = self.period.first_of_sitemap() if entry.is_sitemap else self.period.first()
+            visit = Visit(entry.url, entry.depth, entry.hops, first, 0)
+        elif entry.is_sitemap:  # it may have been a page
+            visit = replace(visit, url=entry.url, depth=entry.depth, hops=entry.hops)
         interval, absent = self.period.next(visit.interval, result.outcome), visit.absent_since
         if result.outcome in _ABSENT:
             absent = absent or int(now)
@@ -130,6 +136,11 @@ class Visits:
             absent = 0
             visit = _learned(visit, result)
         self._put(change, key, replace(visit, interval=interval, absent_since=absent, visited=int(now)), now)
+
+    def resume(self, change: Change, key: bytes) -> None:
+        """It was queued, but not visited: it is due when it was before."""
+        for visit in self.of([key]).values():
+            self._put_due(change, key, visit, int((visit.visited + visit.interval) * 1000))
 
     def postpone(self, change: Change, key: bytes, visit: Visit, now: float) -> None:
         """It is due, but must not be visited now."""

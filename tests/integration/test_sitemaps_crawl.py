@@ -14,7 +14,7 @@ import pytest
 from tests.integration.admin import ask_admin, run_admin
 from tests.integration.cluster import Cluster, run_cluster
 from tests.integration.onecommand import Crawls
-from tests.integration.test_recrawl import Rounds, each
+from tests.integration.test_recrawl import PERIOD, Rounds, each
 from tests.waiting import wait_until
 from tests.web.running import RunningWeb, run_web
 
@@ -171,6 +171,26 @@ def test_a_sitemap_that_has_moved_and_what_only_seems_to_be_one(tmp_path: Path) 
         redirects = {f"{home}/sitemap.xml" for home in site.homes}
         twice = Counter([f"{site.homes[1]}/hidden/map-for-people.html"])  # first as a sitemap
         assert asked(web) == Counter(web.truth.stored | site.hidden | site.read | redirects) + twice
+        assert ask_admin(tmp_path, "audit")["differences"]["number"] == 0
+
+
+def test_a_page_that_is_called_or_placed_like_a_sitemap_is_stored_with_its_versions(tmp_path: Path) -> None:
+    with run_web(hosts=1, pages=2, odd=False) as web:
+        site, home = Site(web), web.start_urls[0]
+        called, placed, behind = f"{site.homes[0]}/p.html", f"{site.homes[0]}/sitemap.xml", site.page(0, "behind")
+        web.changes.page(home, "Home", [called, placed])
+        web.changes.page(called, "First version")
+        web.changes.page(placed, "All our pages", [behind])
+        site.robots(0, [called])
+        rounds = Rounds(tmp_path, web, *PERIOD, "--sitemaps", "1")
+        stored = Counter([home, called, placed, behind])
+        rounds.run_now()
+        assert rounds.crawls.stored() == stored
+        for title in ("First version", "Second version", "Third version"):
+            web.changes.page(called, title)
+            rounds.run()
+            stored += Counter([called] if title != "First version" else [])
+            assert rounds.crawls.stored() == stored, title
         assert ask_admin(tmp_path, "audit")["differences"]["number"] == 0
 
 

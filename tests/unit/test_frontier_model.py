@@ -173,12 +173,15 @@ class FrontierMachine(RuleBasedStateMachine):
             told, size, listed,
         )  # fmt: skip
         settled = self.frontier.report(self.past[job][0], job, report)
+        pages = [(row.url, row.depth) for row in listed if row.kind is Kind.PAGE]
+        links = _with_hosts(found[:4] + pages)
+        if self.model.rules.sitemaps:
+            self.model.link_held(job, links)
         accepted, refused = self.model.report(job, results, told)
         assert (settled.accepted, settled.refused) == (accepted, refused)
         is_repeated = bool(results) and not accepted
-        new, taken = self.model.hear(listed)
-        pages = [(row.url, row.depth) for row in listed if row.kind is Kind.PAGE]
-        new += self.model.add(_with_hosts(found[:4] + pages), self.model.touched | taken, is_repeated)
+        new, taken = self.model.hear(listed, links)
+        new += self.model.add(links, self.model.touched | taken, is_repeated)
         assert settled.new_urls == new
         self.model.size += size if accepted else 0
 

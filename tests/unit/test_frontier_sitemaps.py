@@ -234,14 +234,81 @@ def test_what_is_no_sitemap_is_a_page(frontiers: Make) -> None:
     assert case.lease("x").finished
 
 
-def test_a_page_that_was_taken_for_a_sitemap_is_visited_as_before(frontiers: Make) -> None:
-    case = opened(frontiers, ListedUrl(PAGE, 1), period=ADAPTIVE)
-    case.finish("x", case.lease("x"))
+def with_stored_page(frontiers: Make, period: Period) -> Case:
+    """A crawl with a page that knows how to be asked for only if it has changed."""
+    case = opened(frontiers, ListedUrl(PAGE, 3), period=period)
+    result = UrlResult(PAGE, Outcome.STORED, 200, etag='"1"', last_modified="then", sha1="a" * 40)
+    case.frontier.report("x", case.lease("x").job, Report("2", [result], []))
+    return case
+
+
+ASKED_AS_PAGE = UrlTask(PAGE, 3, 0, '"1"', "then", "a" * 40)
+
+
+@pytest.mark.parametrize("kind", [Kind.SITEMAP, Kind.GUESSED])
+@pytest.mark.parametrize("outcome", [Outcome.UNWANTED, Outcome.NOT_FOUND, Outcome.DISALLOWED])
+def test_a_page_that_was_taken_for_a_sitemap_is_visited_as_before(
+    frontiers: Make, kind: Kind, outcome: Outcome
+) -> None:
+    case = with_stored_page(frontiers, Period(24 * HOUR))
+    due = case.frontier.explain(PAGE).due
+    case.clock.advance(10 * HOUR)
+    tell(case, named(PAGE, kind=kind))
+    assert read(case, outcome) == [UrlTask(PAGE, kind=Kind.SITEMAP)], "whether it has changed or not"
+    explained = case.frontier.explain(PAGE)
+    assert (explained.state, explained.is_sitemap, explained.due) == ("done", False, due)
+    assert (case.audit().stored, case.audit().revisits) == (2, 0)
+    case.clock.advance(14 * HOUR)
+    assert ASKED_AS_PAGE in read(case, Outcome.STORED)
+    assert case.audit().revisions == 2
+
+
+def test_a_page_that_is_known_to_be_no_sitemap_is_asked_for_as_one_once_between_visits(frontiers: Make) -> None:
+    case = with_stored_page(frontiers, Period(24 * HOUR))
     tell(case, named(PAGE))
     read(case, Outcome.UNWANTED)
-    assert not case.frontier.explain(PAGE).is_sitemap
-    case.clock.advance(200 * HOUR)
-    assert {task.kind for task in read(case, Outcome.UNCHANGED)} == {Kind.PAGE}
+    case.reopen()
+    tell(case, named(PAGE))
+    assert case.lease("x").finished
+    case.clock.advance(24 * HOUR)
+    read(case, Outcome.UNCHANGED)
+    tell(case, named(PAGE))
+    assert [task.kind for task in read(case)] == [Kind.SITEMAP], "it may be one by now"
+
+
+def test_a_sitemap_that_is_a_page_again(frontiers: Make) -> None:
+    case = with_stored_page(frontiers, Period(24 * HOUR))
+    tell(case, named(PAGE))
+    read(case)
+    case.clock.advance(24 * HOUR)
+    tasks = {task.url: task for task in read(case, Outcome.UNWANTED)}
+    assert (tasks[PAGE].kind, tasks[PAGE].depth) == (Kind.GUESSED, 0)
+    assert [task.kind for task in read(case, Outcome.STORED) if task.url == PAGE] == [Kind.PAGE], "it is due"
+    assert case.audit().revisions == 1
+
+
+def test_without_a_period_a_page_that_is_no_sitemap_is_not_due(frontiers: Make) -> None:
+    case = with_stored_page(frontiers, Period())
+    tell(case, named(PAGE))
+    read(case, Outcome.UNWANTED)
+    explained = case.frontier.explain(PAGE)
+    assert (explained.state, explained.reason, explained.due) == ("done", "stored", 0.0)
+    assert not list(case.store.scan(Table.VISITS))
+    case.audit()
+    tell(case, named(PAGE))
+    assert case.lease("x").finished
+
+
+@pytest.mark.parametrize("outcome", [Outcome.LISTED, Outcome.UNWANTED, Outcome.TIMEOUT])
+def test_a_page_from_a_time_with_a_period(frontiers: Make, outcome: Outcome) -> None:
+    case = with_stored_page(frontiers, ADAPTIVE)
+    case.rules = replace(case.rules, period=Period(), retry_wait_seconds=1)
+    case.reopen()
+    tell(case, named(PAGE))
+    while not (leased := case.lease("x")).finished:
+        if leased.tasks:
+            case.finish("x", leased, outcome)
+        case.clock.advance(1)
     assert case.audit().stored == 2
 
 
@@ -250,6 +317,82 @@ def test_what_nobody_names_and_is_no_sitemap_is_forgotten(frontiers: Make) -> No
     read(case, Outcome.UNWANTED)
     assert case.frontier.totals().queued == 0
     assert case.frontier.explain(MAP).state == "done"
+
+
+def as_page_after(case: Case) -> list[UrlTask]:
+    """How it is asked for after it has proved to be no sitemap."""
+    assert [task.kind for task in read(case, Outcome.UNWANTED)] == [Kind.GUESSED]
+    case.reopen()
+    case.clock.advance(1)
+    return [] if case.frontier.is_finished() else read(case, Outcome.STORED)
+
+
+def test_a_page_at_the_usual_place_is_one_if_a_page_links_to_it(frontiers: Make) -> None:
+    case = opened(frontiers)
+    case.frontier.report("x", 1, Report("1", [], [FoundUrl(MAP, 2)], listed=[guessed()]))
+    assert as_page_after(case) == [UrlTask(MAP, 1)]
+
+
+def test_one_that_was_queued_as_a_page_is_one(frontiers: Make) -> None:
+    case = opened(frontiers, ListedUrl(MAP, 2), policy=Policy(max_depth=2))
+    tell(case, guessed()._replace(depth=2))
+    assert as_page_after(case) == [UrlTask(MAP, 2)]
+
+
+def test_a_link_that_is_found_before_it_was_read(frontiers: Make) -> None:
+    case = opened(frontiers, guessed())
+    case.add(MAP, depth=1)
+    assert as_page_after(case) == [UrlTask(MAP, 1)]
+
+
+def test_a_link_that_is_found_while_it_waits(frontiers: Make) -> None:
+    case = opened(frontiers, guessed(), retry_wait_seconds=1)
+    read(case, Outcome.TIMEOUT)
+    case.add(MAP, depth=1)
+    case.clock.advance(2)
+    assert as_page_after(case) == [UrlTask(MAP, 1)]
+
+
+@pytest.mark.parametrize("by_own_job", [True, False])
+def test_a_link_that_is_found_while_it_is_leased(frontiers: Make, by_own_job: bool) -> None:
+    case = opened(frontiers, guessed())
+    leased = case.lease("x")
+    links = [FoundUrl(MAP, 1)]
+    if not by_own_job:
+        case.frontier.add(links)
+        case.reopen()
+    results = [UrlResult(MAP, Outcome.UNWANTED)]
+    case.frontier.report("x", leased.job, Report("2", results, links if by_own_job else []))
+    case.clock.advance(1)
+    assert read(case, Outcome.STORED) == [UrlTask(MAP, 1)]
+
+
+@pytest.mark.parametrize("period", [Period(), ADAPTIVE])
+def test_a_link_that_is_found_after_it_was_read(frontiers: Make, period: Period) -> None:
+    case = opened(frontiers, guessed(), period=period)
+    assert as_page_after(case) == []
+    assert case.add(MAP, depth=1) == 0
+    case.audit()
+    assert read(case, Outcome.STORED) == [UrlTask(MAP, 1)]
+    assert case.audit().stored == 2
+
+
+def test_a_link_that_does_not_belong_to_the_crawl_changes_nothing(frontiers: Make) -> None:
+    case = opened(frontiers, policy=Policy(reject=("map",)))
+    case.frontier.report("x", 1, Report("1", [], [FoundUrl(MAP, 1)], listed=[guessed()]))
+    case.add(MAP, depth=1)
+    assert as_page_after(case) == []
+    case.add(MAP, depth=1)
+    assert case.lease("x").finished
+    assert case.frontier.explain(MAP).state == "done"
+
+
+def test_a_link_to_a_real_sitemap_does_not_make_it_a_page(frontiers: Make) -> None:
+    case = opened(frontiers, guessed())
+    case.add(MAP, depth=1)
+    read(case)
+    case.add(MAP, depth=1)
+    assert case.lease("x").finished
 
 
 # --- what belongs to the crawl
@@ -287,16 +430,23 @@ def test_rules_that_change_do_not_touch_sitemaps(frontiers: Make) -> None:
     assert urls_of(case.lease("x")) == [MAP]
 
 
-def test_a_host_can_have_so_many(frontiers: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_can_have_so_many(
+    frontiers: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(sitemaps, "MAX_SITEMAPS", 3)
+    caplog.set_level("INFO", sitemaps.__name__)
     case = opened(frontiers, *(named(f"http://a/{number}.xml") for number in range(5)), named("http://b/1.xml"))
     assert case.frontier.totals().queued == 4
     case.frontier.report("x", 1, Report("1", [], [FoundUrl("http://a/4.xml", 1)], listed=[named("http://a/4.xml")]))
     tell(case, named("http://a/4.xml"))
     assert not case.frontier.explain("http://a/4.xml").is_sitemap, "a page stays one"
     assert len(read(case)) == 5
+    assert set(caplog.messages) == {"a has 3 sitemaps or more; what else is named is not read"}
+    assert len(caplog.messages) == 3, "once for each report"
+    caplog.clear()
     tell(case, *(named(f"http://c/{number}.xml", host="a") for number in range(5)), named("http://c/own.xml"))
     assert {task.url for task in read(case)} == {"http://c/0.xml", "http://c/own.xml"}, "others have less to say"
+    assert caplog.messages == ["c has 1 sitemaps or more; what else is named is not read"]
 
 
 # --- what an operator and an audit do

@@ -135,6 +135,7 @@ def test_what_comes_before_the_damage_counts_and_the_log_says_so(caplog: pytest.
         (gzip.compress(b" " * (MAX_BYTES + 1)), f"the file is longer than {MAX_BYTES} bytes"),
         (b"\x1f\x8bnonsense", "the file is damaged: "),
         (b"<svg/>", "the file is no sitemap: <svg>"),
+        (b"", "the file is empty"),
     ],
 )
 def test_of_some_nothing_can_be_read(body: bytes, detail: str, caplog: pytest.LogCaptureFixture) -> None:
