@@ -285,6 +285,8 @@ class Model:
                 self._link(known, depth)
 
     def _link(self, known: Url, depth: int) -> None:
+        if known.again:  # a page that is stored, and stays one
+            return
         known.linked, known.depth = True, min(known.depth, max(0, depth - 1))
 
     def hear(self, rows: Iterable[ListedUrl], found: Iterable[tuple[str, str, int]]) -> tuple[int, set[str]]:

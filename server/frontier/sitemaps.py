@@ -190,8 +190,11 @@ def link_held(lease: Lease, links: Iterable[tuple[str, int]]) -> None:
     that is only needed for those that it does not settle (link)."""
     for url, depth in links:
         task = lease.tasks.get(url)
-        if task is not None and kind_of_entry(task.entry) is not Kind.PAGE:
-            lease.tasks[url] = task._replace(entry=linked(unpack_entry(task.entry), depth).packed())
+        if task is None or kind_of_entry(task.entry) is Kind.PAGE:
+            continue
+        entry = unpack_entry(task.entry)
+        if not entry.is_again:  # one that is stored as a page stays one, linked or not
+            lease.tasks[url] = task._replace(entry=linked(entry, depth).packed())
 
 
 def link(core: Core, change: Change, state: UrlState, url: str, depth: int) -> None:
