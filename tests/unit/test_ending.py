@@ -36,7 +36,7 @@ def test_a_thread_can_wait_for_it(ending: Ending) -> None:
 
 
 _STORM = """
-import os, signal, subprocess, sys, time
+import os, signal
 from common.ending import Ending
 ending = Ending(signal.SIGUSR1)
 child = os.fork()
@@ -44,15 +44,14 @@ if child == 0:
     for _ in range(20_000):
         os.kill(os.getppid(), signal.SIGUSR1)
     os._exit(0)
-looks = 0
 while os.waitpid(child, os.WNOHANG) == (0, 0):
     ending.is_told = False
     ending.wait(0.001)
-    looks += 1
-print(looks)
+print("ended")
 """
 
 
 def test_no_storm_of_signals_can_stop_it() -> None:
+    """An event in its place does not come to an end here."""
     done = subprocess.run([sys.executable, "-c", _STORM], capture_output=True, text=True, timeout=60, check=True)
-    assert int(done.stdout) > 10
+    assert done.stdout == "ended\n"
