@@ -50,4 +50,5 @@ def test_a_part_that_is_ready_is_not_waited_for(made: Make, tmp_path: Path) -> N
 def test_nobody_waits_for_a_part_that_is_not_needed_any_more(made: Make) -> None:
     part = made("import time; time.sleep(600)")
     part.wait_until_ready(lambda: True)
+    assert not part.keep_alive(), "it still runs, and nobody has waited for its end"
     part.stop()

@@ -48,10 +48,12 @@ def test_one_connection_serves_many_bundles(server, uploader, tmp_path):
     assert {f"h{number}.example" for number in range(5)} <= {path.name for path in server.pages.iterdir()}
 
 
-def test_sending_again_is_no_error(uploader, tmp_path):
+def test_sending_again_is_no_error(server, uploader, tmp_path):
     bundle = make_bundle(tmp_path, "again.org")
     uploader.upload(bundle)
     uploader.upload(bundle)
+    stored = server.pages / "again.org"
+    assert sorted(path.name for path in stored.iterdir()) == [bundle.name, f"{bundle.name}.manifest"]
 
 
 def test_it_connects_again_when_the_server_was_away(tmp_path):
