@@ -166,6 +166,18 @@ def add_options(parser: argparse.ArgumentParser, section_name: str, skip: Sequen
             )
 
 
+def given_options(options: argparse.Namespace, attribute: str) -> list[str]:
+    """Those of `add_options` for one section that were given, as another command line takes them."""
+    arguments: list[str] = []
+    for name, value in vars(options).items():
+        owner, dot, field_name = name.partition(".")
+        if dot and owner == attribute and value is not None:
+            # With = because a value may begin with a dash.
+            each = value if isinstance(value, list) else [value]
+            arguments += [f"--{field_name.replace('_', '-')}={item}" for item in each]
+    return arguments
+
+
 def add_common_options(parser: argparse.ArgumentParser) -> None:
     """What every command takes."""
     parser.add_argument(

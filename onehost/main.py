@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common import VERSION
-from common.config import add_common_options, add_options, from_options
+from common.config import add_common_options, add_options, from_options, given_options
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.page import iso_time
@@ -179,13 +179,7 @@ class Crawl:
         arguments = ["--dir", str(self._options.dir)]
         if self._options.config:
             arguments += ["--config", str(self._options.config)]
-        for name, value in vars(self._options).items():
-            owner, dot, field = name.partition(".")
-            if dot and owner == section and value is not None:
-                # With = because a value may begin with a dash.
-                each = value if isinstance(value, list) else [value]
-                arguments += [f"--{field.replace('_', '-')}={item}" for item in each]
-        return arguments
+        return arguments + given_options(self._options, section)
 
     def _watch(self, coordinator: "Coordinator") -> bool:
         """Until the crawl is finished (True) or interrupted (False)."""

@@ -1,7 +1,7 @@
 """A crawl with more than one clientCrawler on this machine: `python -m benchmarks.crawl.several CLIENTS OPTION…`.
 
-The options are those of crawl, with --dir. crawl brings the first client; the others join as soon as its URL server
-says where it is.
+The options are those of crawl, with --dir; those of a client hold for all clients. crawl brings the first client; the
+others join as soon as its URL server says where it is.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from common.config import add_options, given_options
 from common.lifeline import end_with_parent
 
 _LISTENS = re.compile(r"listens on http://127\.0\.0\.1:(\d+)")
@@ -33,7 +34,9 @@ def main() -> int:
     try:
         port = _port(options.dir / ".mem" / "urlServer.log", crawl, told)
         if port is not None:
-            others += [_client(port, options.dir / f"client{number}") for number in range(2, options.clients + 1)]
+            given = client_options(rest)
+            folders = [options.dir / f"client{number}" for number in range(2, options.clients + 1)]
+            others += [_client(port, folder, given) for folder in folders]
         while crawl.poll() is None and not told:
             time.sleep(_POLL_SECONDS)
     finally:
@@ -55,10 +58,17 @@ def _port(log: Path, crawl: subprocess.Popen[bytes], told: Sequence[int]) -> str
     return None
 
 
-def _client(port: str, folder: Path) -> subprocess.Popen[bytes]:
+def client_options(arguments: Sequence[str]) -> list[str]:
+    """Those of crawl's options that are for a client."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add_options(parser, "settings")
+    return given_options(parser.parse_known_args(arguments)[0], "client")
+
+
+def _client(port: str, folder: Path, given: Sequence[str]) -> subprocess.Popen[bytes]:
     folder.mkdir()
     where = ["--server-ip", "127.0.0.1", "--server-port", port, "--token", "", "--tls", "0", "--max-wait", "5"]
-    return _started("client.main", ["foreground", "--dir", str(folder), "--log-level", "WARNING", *where])
+    return _started("client.main", ["foreground", "--dir", str(folder), "--log-level", "WARNING", *given, *where])
 
 
 def _started(module: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
