@@ -60,7 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=_positive, default=3, metavar="N", help="all crawlers in turn (default: 3)")
     parser.add_argument("--only", default=",".join(NAMES), metavar="NAMES", help="crawlers (default: %(default)s)")
     parser.add_argument("--scrapy", type=Path, metavar="PYTHON", help="an interpreter that has Scrapy already")
-    parser.add_argument("--clients", type=_positive, default=1, metavar="N", help="clientCrawlers of our system")
+    parser.add_argument(
+        "--clients", type=_numbers, default=(1,), metavar="N,…",
+        help="clientCrawlers of our system; of several numbers each is a crawler of its own (default: 1)",
+    )  # fmt: skip
     parser.add_argument("--limit", type=float, default=60, metavar="MINUTES", help="for one run (default: 60)")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="watch our client for so long instead")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all runs and the machine to FILE")
@@ -74,6 +77,8 @@ def _check(options: argparse.Namespace) -> None:
         raise BenchmarkError(f"there is no folder for {options.json}")
     if options.soak is not None and options.soak <= 0:
         raise BenchmarkError("--soak needs a number of minutes above 0")
+    if options.soak and len(options.clients) > 1:
+        raise BenchmarkError("--soak needs one number of --clients")
     if options.soak and options.folder:
         raise BenchmarkError("--soak makes pages of its own, without end; leave out --folder")
 
@@ -82,6 +87,10 @@ def _positive(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError("expected a number above 0")
     return number
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(_positive(word) for word in text.split(","))
 
 
 def _port(text: str) -> int:
@@ -112,7 +121,7 @@ def _compare(options: argparse.Namespace) -> dict[str, Any]:
 
 def _soak(options: argparse.Namespace) -> dict[str, Any]:
     with _site(options, is_endless=True) as (site, log, folder):
-        usage = soak.soak(site, folder, options.soak, options.clients, options.ours)
+        usage = soak.soak(site, folder, options.soak, options.clients[0], options.ours)
         pages = len(log.since(0))
         output = (folder / "output").read_text(errors="replace")
     curves = soak.curves(usage.samples)

@@ -34,9 +34,12 @@ class Contender:
 
 
 def contenders(
-    names: Sequence[str], clients: int = 1, options: Sequence[str] = (), python: Path | None = None
+    names: Sequence[str], clients: Sequence[int] = (1,), options: Sequence[str] = (), python: Path | None = None
 ) -> list[Contender]:
-    """The crawlers of these names. `options` are further ones for ours, `python` is an interpreter with Scrapy."""
+    """The crawlers of these names, ours with each number of `clients`.
+
+    `options` are further ones for ours, `python` is an interpreter with Scrapy.
+    """
     unknown = set(names) - set(NAMES)
     if unknown or not names:
         raise BenchmarkError(f"no crawler is called {', '.join(unknown)!r}; there are {', '.join(NAMES)}")
@@ -48,7 +51,8 @@ def contenders(
             made.append(_wget())
         else:
             container = next(item for item in FORMATS if item.endswith(name.removeprefix("ours-")))
-            made.append(ours(container, clients, options, name))
+            for number in clients:
+                made.append(ours(container, number, options, name if number == 1 else f"{name}-{number}"))
     return made
 
 

@@ -54,6 +54,11 @@ class Run:
         return _quotient(1000 * self.usage.cpu_seconds, self.pages)
 
     @property
+    def cores(self) -> float:
+        """How many of them were at work on average, from the start of the command to its end."""
+        return _quotient(self.usage.cpu_seconds, self.usage.wall_seconds)
+
+    @property
     def client_bytes(self) -> int:
         """The largest process that does the crawling: of ours the largest client process."""
         largest = self.usage.largest_bytes
@@ -67,6 +72,7 @@ _COLUMNS: tuple[tuple[str, _Number, str], ...] = (
     ("started", lambda run: run.started_rate, ",.1f"),
     ("fetching", lambda run: run.fetching_rate, ",.1f"),
     ("CPU ms/page", lambda run: run.cpu_milliseconds, ",.2f"),
+    ("cores", lambda run: run.cores, ".2f"),
     ("memory MB", lambda run: run.usage.peak_bytes / 1e6, ",.0f"),
     ("process MB", lambda run: run.client_bytes / 1e6, ",.0f"),
 )
@@ -80,7 +86,7 @@ LEGEND = """Medians of all rounds; a crawler marked ! has not got every page in 
 pages/s     pages stored per second of the whole command, start and end included
 started     the same from the first page that nginx sent to the end of the command: starting does not count
 fetching    the same from the first page to the last that nginx sent: pages kept waiting to be stored do not count
-CPU         user and system time of all processes of a crawler together, without nginx
+CPU         user and system time of all processes of a crawler together, without nginx; cores: how many that kept busy
 memory      peak of all its processes together (PSS); process: of its largest one (RSS), of ours the largest client"""
 
 
@@ -110,7 +116,7 @@ def table(runs: Sequence[Run]) -> str:
 def line(run: Run) -> str:
     """What a run has brought, and what is wrong with it."""
     text = (
-        f"round {run.round}  {run.crawler:9} {run.pages:,} pages in {run.usage.wall_seconds:.1f} s: "
+        f"round {run.round}  {run.crawler:10} {run.pages:,} pages in {run.usage.wall_seconds:.1f} s: "
         f"{run.whole_rate:.1f} pages/s, {run.fetching_rate:.1f} while fetching, CPU {run.cpu_milliseconds:.2f} ms/page"
     )
     faults = []

@@ -16,6 +16,7 @@ from benchmarks.crawl.pages import MEAN_BYTES, NEXT_ROUND, Author, Place
 from benchmarks.crawl.processes import Memory
 from benchmarks.crawl.report import Run, line, ratio, record, table
 from benchmarks.crawl.serving import listening, served
+from benchmarks.crawl.several import client_options
 from benchmarks.crawl.site import from_folder, generated, origins_of, reachable
 from tests.web.nginx import nginx_program
 
@@ -157,6 +158,7 @@ def test_a_command_that_does_not_end_is_ended(tmp_path):
 def test_rates_of_a_run():
     assert (RUN.whole_rate, RUN.started_rate, RUN.fetching_rate) == (100.0, 125.0, 250.0)
     assert RUN.cpu_milliseconds == 4.0
+    assert RUN.cores == 0.4
     assert RUN.client_bytes == 100_000_000  # the servers are no clients
 
 
@@ -191,6 +193,18 @@ def test_without_scrapy_there_are_no_ratios():
 def test_an_unknown_crawler_is_refused():
     with pytest.raises(BenchmarkError, match="'curl'"):
         contenders(["curl"])
+
+
+def test_each_number_of_clients_is_a_crawler_of_its_own(tmp_path):
+    made = contenders(["ours-zst"], clients=(1, 2), options=["--processes", "1"])
+    assert [crawler.name for crawler in made] == ["ours-zst", "ours-zst-2"]
+    commands = [crawler.command(["http://127.0.0.2/"], tmp_path) for crawler in made]
+    assert [("benchmarks.crawl.several" in command) for command in commands] == [False, True]
+
+
+def test_options_for_a_client_hold_for_the_others_too():
+    given = ["--delay", "0", "--processes", "1", "--number-of-threads=4", "http://127.0.0.2/"]
+    assert sorted(client_options(given)) == ["--number-of-threads=4", "--processes=1"]
 
 
 # --- soak --------------------------------------------------------------------------------------------------------
