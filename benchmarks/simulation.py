@@ -130,7 +130,8 @@ class Simulation:
     def tick(self) -> None:
         self.frontier.tick()
         self.is_over = self.frontier.is_finished()
-        ready_at = self.frontier._core.turns.next_ready()  # nobody else needs to know that
+        with self.frontier._decide() as memory:
+            ready_at = memory.core.turns.next_ready()  # nobody else needs to know that
         is_ready = ready_at is not None and ready_at < self.clock.now() - 2 * DELAY_SECONDS
         self.samples += 1
         self.wasteful += is_ready and any(client.is_alive and client.wanting >= 0 for client in self.clients)

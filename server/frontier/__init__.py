@@ -10,6 +10,8 @@ The life of a URL here:
     tick     with a period: done -> queued again when the next visit of the page is due; whatever that brings, then done
 
     frontier.py  the façade with these verbs and those of an operator; thread-safe
+    view.py      what it knows without its lock              locked.py    the lock: the only way to
+    memory.py    what it decides with
     intake.py    add            leasing.py  lease, renew            settling.py  report, release, expire
     core.py      what these share: hosts, leases, totals, delays    change.py    one atomic move of many URLs
     hosts.py     what is known of each host                         turns.py     whose turn it is (in memory)

@@ -1,20 +1,19 @@
 """What the verbs of the frontier share: the store, what is in memory, and the rules. Everything under one lock."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from common.clock import Clock
-from common.urls import digest, identity
 from server.frontier.change import Books, Change
 from server.frontier.hosts import Host, Hosts
 from server.frontier.leases import Lease, Leases
 from server.frontier.limits import Limits, RunningTime
 from server.frontier.order import Order
-from server.frontier.records import KEY_LENGTH
 from server.frontier.retries import PROBE_URLS
 from server.frontier.store import Store
 from server.frontier.turns import Turns
-from server.frontier.visits import Period, Visits
+from server.frontier.view import View
+from server.frontier.visits import Visits
 from server.policy.policy import Policy
 
 _MANY = 1_000_000
@@ -25,34 +24,13 @@ class FrontierError(Exception):
     """A call that does not fit the state of the frontier; the message is for the caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The settings that the frontier follows."""
-
-    delay_seconds: float = 1.0
-    max_crawl_delay_seconds: float = 60.0
-    connections_per_host: int = 1
-    lease_seconds: float = 300.0
-    retry_wait_seconds: float = 30.0
-    traversal: str = "bfs"
-    max_pages: int = 0
-    max_pages_per_host: int = 0
-    max_bytes: int = 0
-    max_time_seconds: float = 0.0
-    drop_index_names: bool = True
-    allow_private: bool = False
-    durability: str = "full"
-    period: Period = field(default_factory=Period)
-    one_round: bool = False  # only what was due at the start is visited again, so that there is an end
-    sitemaps: bool = False  # what clients say about sitemaps is heard
-
-
 class Core:
-    """The frontier's memory. The verbs call it under the frontier's lock."""
+    """What the verbs share. Only `Memory` leads to it, and only the frontier's lock leads to that."""
 
-    def __init__(self, store: Store, policy: Policy, rules: Rules, clock: Clock) -> None:
+    def __init__(self, store: Store, view: View, clock: Clock) -> None:
+        rules = view.rules
         self.store = store
-        self.policy = policy
+        self.view = view
         self.rules = rules
         self.clock = clock
         self.opened_at = clock.now()
@@ -71,9 +49,14 @@ class Core:
         self.has_blocked = any(host.is_blocked for host in set_hosts)
         self.has_priorities = any(host.priority for host in set_hosts)
 
-    def key(self, address: str) -> bytes:
-        """The key of an address, by way of its identity."""
-        return digest(identity(address, self.rules.drop_index_names))[:KEY_LENGTH]
+    @property
+    def policy(self) -> Policy:
+        return self.view.policy
+
+    def widen(self, addresses: Sequence[str]) -> View:
+        """Further start URLs belong to the crawl; returns the view with them."""
+        self.view = replace(self.view, policy=self.policy.widened(addresses))
+        return self.view
 
     def commit(self, change: Change) -> None:
         """Write a change, and put its hosts in line (or take them out) as they are now, also when that failed."""

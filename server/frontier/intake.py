@@ -1,4 +1,7 @@
-"""Taking in URLs: which of them are new, what the policy says, and where in the queues of their hosts they stand."""
+"""Taking in URLs: which of them are new, what the policy says, and where in the queues of their hosts they stand.
+
+What takes a `View` can run at any time in any thread; what takes the `Core` runs under the frontier's lock.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -11,6 +14,8 @@ from server.frontier.core import Core
 from server.frontier.hosts import Host
 from server.frontier.records import State, UrlState, key_of_identity, may_be_page, pack_entry, unpack_entry
 from server.frontier.store import Table
+from server.frontier.view import Rules, View
+from server.policy.policy import Policy
 
 
 class Candidate(NamedTuple):
@@ -25,10 +30,10 @@ class Candidate(NamedTuple):
 Candidates = dict[bytes, Candidate]  # by key
 
 
-def keyed(core: Core, found: Iterable[FoundUrl]) -> Candidates:
-    """By key, each once: the address found first, with the least depth. Drops what is not crawlable. Needs no lock."""
+def keyed(rules: Rules, found: Iterable[FoundUrl]) -> Candidates:
+    """By key, each once: the address found first, with the least depth. Drops what is not crawlable."""
     candidates: Candidates = {}
-    drop_index = core.rules.drop_index_names
+    drop_index = rules.drop_index_names
     for url, depth, hops in found:
         # Most come from our own client, and are addresses already: one look instead of three calls (1 µs, not 4).
         if not is_plain_address(url):
@@ -48,30 +53,30 @@ def keyed(core: Core, found: Iterable[FoundUrl]) -> Candidates:
     return candidates
 
 
-def moved_starts(core: Core, candidates: Candidates) -> list[str]:
-    """Where start URLs have led that are on the same host with or without www. Needs no lock."""
-    if not core.policy.is_about_hosts:
+def moved_starts(policy: Policy, candidates: Candidates) -> list[str]:
+    """Where start URLs have led that are on the same host with or without www."""
+    if not policy.is_about_hosts:
         return []
     redirected = (item.url for item in candidates.values() if item.hops and not item.depth)
-    return [url for url in redirected if core.policy.is_moved_start(url)]
+    return [url for url in redirected if policy.is_moved_start(url)]
 
 
-def news(core: Core, candidates: Candidates, start: bool = False) -> Candidates:
-    """Those that change something. Needs no lock."""
-    return {key: item for key, item, _ in _news(core, candidates, start)}
+def news(view: View, candidates: Candidates, start: bool = False) -> Candidates:
+    """Those that change something, as far as the store knows by now."""
+    return {key: item for key, item, _ in _news(view, candidates, start)}
 
 
-def _news(core: Core, candidates: Candidates, start: bool) -> list[tuple[bytes, Candidate, bytes | None]]:
+def _news(view: View, candidates: Candidates, start: bool) -> list[tuple[bytes, Candidate, bytes | None]]:
     """What is not known, or only as excluded by a rule that does not hold for it now, or has another place in its
     queue because it was found again, or is a sitemap as far as is known, and perhaps a page."""
-    states, moves = core.store.get_many(Table.URLS, list(candidates)), core.order.moves
+    states, moves = view.store.get_many(Table.URLS, list(candidates)), view.moves
     return [
         (key, item, state)
         for (key, item), state in zip(candidates.items(), states, strict=True)
         if state is None
         or (state[0] == State.QUEUED and moves(state, item.depth))
-        or (state[0] == State.EXCLUDED and _is_reprieved(core, state, item, start))
-        or (state[0] > State.WAITING and may_be_page(state) and _is_wanted_as_page(core, state, item, start))
+        or (state[0] == State.EXCLUDED and _is_reprieved(view, state, item, start))
+        or (state[0] > State.WAITING and may_be_page(state) and _is_wanted_as_page(view, state, item, start))
     ]
 
 
@@ -79,7 +84,7 @@ def admit(core: Core, change: Change, candidates: Candidates, start: bool = Fals
     """Queue or exclude what is unknown, and move what was found again; returns how many were not known at all.
 
     `is_repeated`: all this was told before, so nothing was found again."""
-    fresh = _news(core, candidates, start)  # again, now that nobody else can add
+    fresh = _news(core.view, candidates, start)  # again, now that nobody else can add
     if core.order.is_newest_first:
         fresh.reverse()  # the first link of a page is to be taken first
     names = [host_of(item.url) for _, item, _ in fresh]
@@ -131,27 +136,25 @@ def open_private(core: Core, change: Change, starts: Candidates) -> None:
         change.touch(host).allow_private = True
 
 
-def _is_reprieved(core: Core, state: bytes, item: Candidate, start: bool) -> bool:
+def _is_reprieved(view: View, state: bytes, item: Candidate, start: bool) -> bool:
     """A shorter way to a URL beyond max_depth, say. What robots.txt or the type of a page excluded stays so."""
     known = UrlState.unpacked(state)
-    if not known.is_outside:
-        return False
-    name = host_of(item.url)
-    host = core.hosts.find(name)
-    if host is None or host.id != known.place.host:  # counted there, so it stays there
-        return False
-    return start or not core.policy.excluded_by(item.url, name, item.depth, item.hops)
+    # Its host last: most are still outside, and it has to be looked up.
+    return known.is_outside and (start or is_inside(view, item)) and _is_counted_there(view, known, item)
 
 
-def is_inside(core: Core, item: Candidate) -> bool:
+def is_inside(view: View, item: Candidate) -> bool:
     """Whether it belongs to the crawl as a page."""
-    return not core.policy.excluded_by(item.url, host_of(item.url), item.depth, item.hops)
+    return not view.policy.excluded_by(item.url, host_of(item.url), item.depth, item.hops)
 
 
-def _is_wanted_as_page(core: Core, state: bytes, item: Candidate, start: bool) -> bool:
-    host = core.hosts.find(host_of(item.url))
-    is_there = host is not None and host.id == UrlState.unpacked(state).place.host  # counted there, so it stays there
-    return is_there and (start or is_inside(core, item))
+def _is_wanted_as_page(view: View, state: bytes, item: Candidate, start: bool) -> bool:
+    return (start or is_inside(view, item)) and _is_counted_there(view, UrlState.unpacked(state), item)
+
+
+def _is_counted_there(view: View, known: UrlState, item: Candidate) -> bool:
+    """Whether the host of the address is the one that counts the URL; otherwise it stays where it is counted."""
+    return view.is_host(known.place.host, host_of(item.url))
 
 
 def _take_sitemap(core: Core, change: Change, host: Host, key: bytes) -> None:

@@ -127,7 +127,8 @@ def _without_page(core: Core, change: Change, key: bytes) -> Host | None:
 
 def retry(core: Core, change: Change, urls: Iterable[str]) -> int:
     """Queue failed URLs again, as if they had never been tried; returns how many."""
-    keys = dict.fromkeys(core.key(address) for url in urls if (address := resolve(url)))  # one of many spellings once
+    addresses = (address for url in urls if (address := resolve(url)))
+    keys = dict.fromkeys(core.view.key(address) for address in addresses)  # one of many spellings once
     return sum(_retried(core, change, key) for key in keys)
 
 

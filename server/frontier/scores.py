@@ -11,7 +11,7 @@ def set_score(core: Core, change: Change, address: str, score: int) -> int:
     """Give a URL that is to be crawled another score; returns the one it had."""
     if not core.order.is_by_score:
         raise FrontierError(f"URLs have a score with traversal = priority only; here it is {core.order.traversal}")
-    key = core.key(address)
+    key = core.view.key(address)
     packed = core.store.get(Table.URLS, key)
     state = UrlState.unpacked(packed) if packed else None
     table = Table.WAITING if state and state.state is State.WAITING else Table.QUEUE

@@ -77,7 +77,7 @@ class Settling:
                 if by_key is None:
                     by_key = {key_of_entry(task.entry, known): known for known, task in tasks.items()}
                 address = resolve(url)
-                key = self._core.key(address) if address else b""
+                key = self._core.view.key(address) if address else b""
                 if key not in by_key:
                     self._settle_late(done, job, key, result)
                     continue

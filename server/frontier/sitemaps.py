@@ -26,6 +26,7 @@ from server.frontier.records import (
     waiting_key,
 )
 from server.frontier.store import Table
+from server.frontier.view import Rules
 
 # Of a host. They can list 50 million pages: more than it can be asked for in a year at one request a second.
 MAX_SITEMAPS = 1_000
@@ -55,20 +56,20 @@ class Listed(NamedTuple):
     dates: dict[bytes, int]  # when URLs have changed last
 
 
-def sorted_out(core: Core, rows: Iterable[ListedUrl]) -> Listed:
-    """Drops what is not crawlable. Needs no lock."""
+def sorted_out(rules: Rules, rows: Iterable[ListedUrl]) -> Listed:
+    """Drops what is not crawlable."""
     listed = Listed([], {}, {})
     for row in rows:
         url = row.url if is_plain_address(row.url) else resolve(row.url)
         if url is None:
             continue
-        name = identity(url, core.rules.drop_index_names)
+        name = identity(url, rules.drop_index_names)
         key = key_of_identity(name)
         if row.kind is Kind.PAGE:
             listed.pages.append(FoundUrl(url, row.depth))
-        elif core.rules.sitemaps:
+        elif rules.sitemaps:
             _add(listed.sitemaps, key, _named(row, url, b"" if name == url else key))
-        if row.modified > 0 and not row.host and core.visits.period.is_set:
+        if row.modified > 0 and not row.host and rules.period.is_set:
             listed.dates[key] = max(row.modified, listed.dates.get(key, 0))
     return listed
 

@@ -347,7 +347,7 @@ def test_the_first_bytes_of_a_queued_url_tell_its_depth(frontiers: Make) -> None
     """The quick look in `Order.moves` depends on where they are."""
     case = frontiers()
     case.add("http://a/", depth=0x1234)
-    packed = case.store.get(Table.URLS, case.frontier._core.key("http://a/"))
+    packed = case.store.get(Table.URLS, case.frontier._view.key("http://a/"))
     assert packed is not None
     assert Order("bfs").moves(packed, 0x1233)
     assert not Order("bfs").moves(packed, 0x1234)

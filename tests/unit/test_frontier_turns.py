@@ -255,7 +255,8 @@ def test_hosts_without_work_leave_memory_and_come_back_from_disk(
         case.add(f"http://h{number}/")
         finish_with(case, "a", case.lease("a"), HostFact(f"h{number}", f"10.0.0.{number}", 50.0))
         case.clock.advance(1)
-    assert len(list(case.frontier._core.hosts)) < 20
+    with case.frontier._decide() as memory:
+        assert len(list(memory.core.hosts)) < 20
     case.add("http://h0/again", "http://h59/again")
     leased = case.lease("a")
     assert hosts_of(leased) == {"h0"}, "the other was asked just now"
