@@ -115,7 +115,7 @@ class Simulation:
 
     def run(self) -> float:
         """Returns the simulated seconds until all is done."""
-        self.frontier.add([FoundUrl(self.web.url(0, 0), 0)], start=True)
+        self.frontier.begin_with([self.web.url(0, 0)])
         for client in self.clients:
             self.at(self.chance.uniform(0, 600), lambda client=client: self.born(client))  # type: ignore[misc]
         self.at(1.0, self.tick)

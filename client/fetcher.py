@@ -3,7 +3,7 @@
 So the schedule can put the host's delay between any two requests. Parses nothing and waits for nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -86,7 +86,7 @@ class Fetcher:
         limits = _limits(visit.settings, MAX_ROBOTS_BYTES + 1)  # the byte too many shows that there is more
         answer: Response | TransportError
         try:
-            answer = self._transport.request(url, limits, (), _may_be_private(visit, url), _is_success, cut=True)
+            answer = self._transport.request(url, limits, (), *_permission(visit, url), _is_success, cut=True)
         except TransportError as error:
             answer = error
         self._robots.answer(origin, answer)
@@ -101,10 +101,10 @@ class Fetcher:
 
         # The byte too many of a sitemap shows that there is more; what comes before it counts.
         limits = _limits(visit.settings, MAX_SITEMAP_BYTES + 1 if is_sitemap else visit.settings.max_body_bytes)
-        private = _may_be_private(visit, visit.url)
         conditions = tuple(_conditions(visit.task))
         try:
-            response = self._transport.request(visit.url, limits, conditions, private, wanted, cut=is_sitemap)
+            permission = _permission(visit, visit.url)
+            response = self._transport.request(visit.url, limits, conditions, *permission, wanted, cut=is_sitemap)
         except TransportError as error:
             return self._failure(visit, error)
         return self._judge(visit, response)
@@ -224,9 +224,11 @@ def _limits(settings: JobSettings, max_body_bytes: int) -> Limits:
     )
 
 
-def _may_be_private(visit: Visit, url: str) -> bool:
-    """The permission is for the host of the share: a robots.txt that redirects elsewhere does not take it along."""
-    return visit.share.allow_private and host_of(url) == visit.share.host
+def _permission(visit: Visit, url: str) -> tuple[bool, Sequence[str]]:
+    """Whether all private addresses are allowed, and which are. That is for the host of the share: a robots.txt that
+    redirects elsewhere does not take it along."""
+    share = visit.share
+    return (share.allow_private, share.private.split()) if host_of(url) == share.host else (False, ())
 
 
 def _is_success(status: int, headers: Headers) -> bool:

@@ -5,7 +5,7 @@ It follows no redirects, asks no robots.txt, keeps no cookies and judges no stat
 
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
@@ -15,10 +15,10 @@ from typing import Any
 import certifi
 import pycurl
 
-from client.addresses import is_closed
 from client.answer import Answer, Headers, Limits, Wanted
 from client.encoding import ACCEPT_ENCODING, EncodingError
 from client.large import LargeBodies
+from common.addresses import is_open_to
 from common.urls import host_of
 from common.wire import Outcome, clean_text
 
@@ -85,14 +85,15 @@ class TransportError(Exception):
 class _Gate:
     """Opens the sockets of one request, or refuses to. It sees the address that is really connected to."""
 
-    def __init__(self, allow_private: bool) -> None:
+    def __init__(self, allow_private: bool, private: Collection[str]) -> None:
         self._allow_private = allow_private
+        self._private = private
         self._passed = False
         self._refused = ""
 
     def on_socket(self, purpose: int, address: Any) -> Any:
         ip = address.addr[0]
-        if not self._allow_private and is_closed(ip):
+        if not self._allow_private and not is_open_to(ip, self._private):
             self._refused = ip
             return pycurl.SOCKET_BAD
         self._passed = True
@@ -122,8 +123,8 @@ class Transport:
             self._headers.append(_header_line("From", sender))
         self._user_agent = clean_text(user_agent)
         self._verify_tls = verify_tls
-        # A handle for each kind of permission: a connection to a private address that one request was allowed
-        # to open must not serve a request that is not allowed to.
+        # A handle for requests that may go to a private address, and one for the others: a connection that one of
+        # them was allowed to open must not serve another. Each host has connections, and addresses, of its own.
         self._curls: dict[bool, Any] = {}
         self._last: Answer | None = None  # its body counts until `let_go`
 
@@ -133,6 +134,7 @@ class Transport:
         limits: Limits,
         extra_headers: Sequence[tuple[str, str]] = (),
         allow_private: bool = False,
+        private: Collection[str] = (),
         wanted: Wanted | None = None,
         cut: bool = False,
     ) -> Response:
@@ -140,10 +142,11 @@ class Transport:
 
         `wanted` sees status and headers; if it says no, the body is left off. `cut` gives the beginning of a
         body that is too large instead of an error. The memory of the body counts as used until `let_go`.
+        Only public addresses are connected to, those in `private`, or with `allow_private` all.
         """
         self.let_go()
-        curl = self._curl(allow_private)
-        gate = _Gate(allow_private)
+        curl = self._curl(allow_private or bool(private))
+        gate = _Gate(allow_private, private)
         answer = Answer(limits, wanted, cut, self._large)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, gate.on_socket)
         curl.setopt(pycurl.HEADERFUNCTION, answer.on_header)
@@ -172,10 +175,10 @@ class Transport:
             curl.close()
         self._curls.clear()
 
-    def _curl(self, allow_private: bool) -> Any:
-        if allow_private not in self._curls:
-            self._curls[allow_private] = _new_handle(self._user_agent, self._verify_tls)
-        return self._curls[allow_private]
+    def _curl(self, is_private: bool) -> Any:
+        if is_private not in self._curls:
+            self._curls[is_private] = _new_handle(self._user_agent, self._verify_tls)
+        return self._curls[is_private]
 
     def _prepare(self, curl: Any, url: str, limits: Limits, extra: Sequence[tuple[str, str]]) -> None:
         curl.setopt(pycurl.URL, url.encode())

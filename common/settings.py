@@ -151,7 +151,8 @@ class UrlServerSettings:
         _matching("a URL or a mail address, in ASCII without blanks and brackets", r"[!-'*-~]{0,200}"),
         "Who to ask about the crawler: a URL or mail address put into the User-Agent (a mail address also into From).")
     allow_private: bool = _key("allow_private", False, _switch(),
-        "1 lets clients fetch from loopback, private and link-local addresses. Hosts of start URLs are allowed anyway.")
+        "1 lets clients fetch from loopback, private and link-local addresses. The private addresses that a start host "
+        "has when it is named are allowed anyway, for this host.")
     drop_index_names: bool = _key("drop_index_names", True, _switch(),
         "1 treats /index.html, /index.htm, /index.php, /default.asp and /default.aspx as the same page as /.")
     traversal: str = _key("traversal", "bfs", _choice(*TRAVERSALS),

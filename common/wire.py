@@ -75,8 +75,9 @@ class HostShare(NamedTuple):
     host: str
     delay_seconds: float
     connections: int = 1
-    allow_private: bool = False  # an operator's own start host, or allow_private = 1
+    allow_private: bool = False  # it may be at any address
     slot: str = ""  # hosts with the same one share their delay and connections; empty: only with itself
+    private: str = ""  # the private addresses, a blank between them, at which it may be beside all public ones
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,9 @@ class Case:
     # --- shorthands: what tests do all the time
 
     def add(self, *urls: str, depth: int = 0, hops: int = 0, start: bool = False) -> int:
-        return self.frontier.add([FoundUrl(url, depth, hops) for url in urls], start)
+        if start:
+            return self.frontier.begin_with(urls)
+        return self.frontier.add([FoundUrl(url, depth, hops) for url in urls])
 
     def lease(self, client: str = "a", request: str = "", wanted: int = 100) -> Leased:
         return self.frontier.lease(client, request, wanted)

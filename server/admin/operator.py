@@ -19,6 +19,7 @@ from server.frontier.explaining import HostState
 from server.frontier.frontier import Frontier
 from server.frontier.order import BEST_SCORE, WORST_SCORE
 from server.frontier.records import FailedRecord
+from server.starting import begin_with
 
 Answer = dict[str, Any]
 Arguments = Mapping[str, Any]
@@ -173,7 +174,8 @@ class Operator:
 
     def _add(self, given: Arguments) -> Answer:
         addresses = [_address(text) for text in _texts(given, "urls")]
-        new = self._frontier.begin_with(addresses)
+        self._frontier.widen(addresses)
+        new = begin_with(self._frontier, addresses, again=True)
         return {"added": new, "known": len(set(addresses)) - new}
 
     def _retry(self, given: Arguments) -> Answer:

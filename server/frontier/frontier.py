@@ -4,10 +4,11 @@ RocksDB is not known here: any Store will do.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from common.clock import Clock
 from common.urls import resolve
@@ -31,6 +32,7 @@ from server.policy.policy import Policy
 __all__ = ["START_URLS_KEY", "Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 
 _FORMAT_KEY, _FORMAT = b"format", b"6"
+_NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +66,36 @@ class Frontier:
 
     # --- the verbs of the crawl --------------------------------------------------------------------------------
 
-    def add(self, found: Iterable[FoundUrl], start: bool = False) -> int:
-        """Take in URLs; returns how many were not known. Start URLs are always inside, and may be private hosts."""
+    def add(self, found: Iterable[FoundUrl]) -> int:
+        """Take in URLs; returns how many were not known."""
         keyed = intake.keyed(self._view.rules, found)
-        news = intake.news(self._view, keyed, start)  # most are known: found out without holding the lock
-        if not news and not start:
+        news = intake.news(self._view, keyed)  # most are known: found out without holding the lock
+        if not news:
             return 0
         with self._decide() as memory:
-            new = memory.admit(news, keyed, start)
+            new = memory.admit(news)
         self._make_durable()
         return new
 
-    def begin_with(self, addresses: Sequence[str]) -> int:
-        """Take in start URLs while the crawl runs: their hosts belong to it from now on, also after a restart."""
-        self._widen(addresses)
-        return self.add([FoundUrl(address, 0) for address in addresses], start=True)
+    def begin_with(self, addresses: Iterable[str], private: Mapping[str, Sequence[str]] = _NOTHING) -> int:
+        """Take in start URLs, which are always inside; returns how many were not known. `private`: of their hosts, the
+        private addresses that they have, which are allowed from now on."""
+        starts = intake.keyed(self._view.rules, (FoundUrl(address, 0) for address in addresses))
+        with self._decide() as memory:
+            new = memory.begin_with(starts, private)
+        self._make_durable()
+        return new
+
+    def widen(self, addresses: Sequence[str]) -> None:
+        """Further start URLs while the crawl runs: their hosts belong to it from now on, also after a restart."""
+        with self._decide() as memory:
+            self._view = memory.widen(addresses)
+
+    def unnamed(self, hosts: Iterable[str]) -> list[str]:
+        """Those that no operator has named in a start URL so far."""
+        with self._decide() as memory:
+            found = ((name, memory.core.hosts.find(name)) for name in hosts)
+            return [name for name, host in found if host is None or not host.is_start]
 
     def lease(self, client: str, request: str, wanted: int) -> Leased:
         """A job for `client`. The same `request` again gives the same job, so that a lost answer costs nothing."""
@@ -100,7 +117,7 @@ class Frontier:
         listed = sitemaps.sorted_out(view.rules, report.listed) if report.listed else None
         candidates = intake.keyed(view.rules, [*report.found, *listed.pages] if listed else report.found)
         if moved := intake.moved_starts(view.policy, candidates):
-            self._widen(moved)
+            self.widen(moved)
         news = intake.news(self._view, candidates)
         with self._decide() as memory:
             done, new = memory.report(client, job, report, listed, news)
@@ -256,10 +273,6 @@ class Frontier:
             self._store.close()
 
     # --- inside ------------------------------------------------------------------------------------------------
-
-    def _widen(self, addresses: Sequence[str]) -> None:
-        with self._decide() as memory:
-            self._view = memory.widen(addresses)
 
     def _make_durable(self) -> None:
         if self._view.rules.durability == "full":

@@ -10,7 +10,7 @@ from server.frontier.store import Store, Table, Write
 _NUMBERS = Struct(">QQ13I6dHhB")
 _NEXT_HOST_KEY = b"next host"
 _SET_PREFIX, _SET_END = b"set host ", b"set host!"  # in the table META: the hosts for which an operator set something
-_PRIVATE, _BLOCKED = 1, 2
+_START, _BLOCKED = 1, 2
 _MAX_IDLE = 20_000  # hosts without work that stay in memory; links to them come again and again
 
 
@@ -18,9 +18,9 @@ class Host:
     """One host. Changed by the frontier only, under its lock, and written with the change that brought it about."""
 
     __slots__ = (
-        "address", "again", "again_head", "again_leased", "again_waiting", "allow_private", "backoff", "client",
-        "crawl_delay", "done", "excluded", "failed", "failures", "head", "id", "is_blocked", "is_fresh", "is_listed",
-        "is_new", "known", "latency", "leased", "name", "not_before", "own_delay", "parks", "priority", "queued",
+        "address", "again", "again_head", "again_leased", "again_waiting", "backoff", "client", "crawl_delay", "done",
+        "excluded", "failed", "failures", "head", "id", "is_blocked", "is_fresh", "is_listed", "is_new", "is_start",
+        "known", "latency", "leased", "name", "not_before", "own_delay", "parks", "priority", "private", "queued",
         "retry_at", "sitemaps", "stored", "tail", "waiting",
     )  # fmt: skip
 
@@ -51,7 +51,8 @@ class Host:
         self.latency = 0.0  # seconds that it takes to answer, on average
         self.retry_at = 0.0  # UTC; what it asked for with Retry-After
         self.failures = 0  # in a row
-        self.allow_private = False  # named by an operator as a start URL
+        self.is_start = False  # named by an operator in a start URL
+        self.private: tuple[str, ...] = ()  # the private addresses that it had then: it may be at these
         self.is_blocked = False
         self.address = ""  # the IP address that answered last
         self.client = ""  # who had it last
@@ -88,18 +89,18 @@ class Host:
         return self.known == self.queued + self.leased + self.done + self.failed + self.excluded
 
     def packed(self) -> bytes:
-        flags = self.allow_private * _PRIVATE + self.is_blocked * _BLOCKED
+        flags = self.is_start * _START + self.is_blocked * _BLOCKED
         numbers = _NUMBERS.pack(
             self.head, self.tail, self.known, self.queued, self.waiting, self.leased, self.done, self.stored,
             self.failed, self.excluded, self.again, self.again_waiting, self.again_leased, self.sitemaps, self.parks,
             self.not_before, self.crawl_delay, self.own_delay, self.backoff, self.latency, self.retry_at,
             min(self.failures, 65535), self.priority, flags,
         )  # fmt: skip
-        return numbers + f"{self.name}\n{self.address}\n{self.client}".encode()
+        return numbers + f"{self.name}\n{self.address}\n{self.client}\n{' '.join(self.private)}".encode()
 
     @classmethod
     def unpacked(cls, key: bytes, data: bytes) -> "Host":
-        name, address, client = data[_NUMBERS.size :].decode().split("\n")
+        name, address, client, *private = data[_NUMBERS.size :].decode().split("\n")
         host = cls(int.from_bytes(key, "big"), name)
         (
             host.head, host.tail, host.known, host.queued, host.waiting, host.leased, host.done, host.stored,
@@ -107,7 +108,9 @@ class Host:
             host.not_before, host.crawl_delay, host.own_delay, host.backoff, host.latency, host.retry_at, host.failures,
             host.priority, flags,
         ) = _NUMBERS.unpack_from(data)  # fmt: skip
-        host.allow_private, host.is_blocked = bool(flags & _PRIVATE), bool(flags & _BLOCKED)
+        # An older record does not say which addresses it had: it is named anew at the next start.
+        host.is_start, host.is_blocked = bool(flags & _START) and bool(private), bool(flags & _BLOCKED)
+        host.private = tuple(private[0].split()) if private else ()
         host.address, host.client = address, client
         host.is_listed = host.is_active
         host.is_new = False

@@ -3,7 +3,7 @@
 What takes a `View` can run at any time in any thread; what takes the `Core` runs under the frontier's lock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from common.urls import host_of, identity, is_plain_address, resolve
@@ -130,10 +130,13 @@ def _move(core: Core, change: Change, state: UrlState, item: Candidate) -> None:
     change.move(host, state, core.order.refound(host, state.place.number, entry.depth), entry)
 
 
-def open_private(core: Core, change: Change, starts: Candidates) -> None:
-    """An operator may crawl the hosts that he names, wherever they are."""
-    for host in core.hosts.get_or_make([host_of(item.url) for item in starts.values()]).values():
-        change.touch(host).allow_private = True
+def name_hosts(core: Core, change: Change, starts: Candidates, private: Mapping[str, Sequence[str]]) -> None:
+    """An operator has named hosts, which have these private addresses now. Where a name leads later is its owner's
+    choice, not the operator's: so it is the addresses that are allowed, and only naming a host anew changes them."""
+    for name, host in core.hosts.get_or_make([host_of(item.url) for item in starts.values()]).items():
+        if not host.is_start or private.get(name):
+            change.touch(host).is_start = True
+            host.private = tuple(private.get(name, ()))
 
 
 def _is_reprieved(view: View, state: bytes, item: Candidate, start: bool) -> bool:

@@ -211,7 +211,8 @@ class Leasing:
         core = self._core
         delay, slot = core.delay(host), core.slot(host)
         connections = core.turns.hold(host.id, slot, lease.client, lease.job, urls, delay == 0, clients)
-        return HostShare(host.name, delay, connections, host.allow_private or core.rules.allow_private, slot)
+        private = "" if core.rules.allow_private else " ".join(host.private)
+        return HostShare(host.name, delay, connections, core.rules.allow_private, slot, private)
 
     def _note_caller(self, client: str, now: float) -> None:
         """Who wants work counts when connections are shared out, also when there was nothing left for it."""

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from common.clock import Clock
 from common.wire import Outcome, Report, UrlResult
@@ -39,12 +39,18 @@ class Memory:
                 host.not_before = max(host.not_before, now + self.core.delay(host))
         self.core.line_up(host.id for host in self.core.hosts)
 
-    def admit(self, news: intake.Candidates, keyed: intake.Candidates, start: bool) -> int:
-        """Take in URLs that may be new, of all that were told; returns how many were not known."""
+    def admit(self, news: intake.Candidates) -> int:
+        """Take in URLs that may be new; returns how many were not known."""
         change = Change()
-        if start:
-            intake.open_private(self.core, change, keyed)
-        new = intake.admit(self.core, change, news, start)
+        new = intake.admit(self.core, change, news)
+        self.core.commit(change)
+        return new
+
+    def begin_with(self, starts: intake.Candidates, private: Mapping[str, Sequence[str]]) -> int:
+        """Take in start URLs, whose hosts have these private addresses; returns how many were not known."""
+        change = Change()
+        intake.name_hosts(self.core, change, starts, private)
+        new = intake.admit(self.core, change, starts, start=True)
         self.core.commit(change)
         return new
 

@@ -15,11 +15,11 @@ from common.ending import Ending
 from common.errors import ConfigError, PavoukError
 from common.files import publish
 from common.settings import Settings
-from common.wire import FoundUrl
 from server.admin.operator import Operator
 from server.frontier.frontier import Frontier, FrontierError
 from server.frontier.store import StoreError
 from server.opening import ADDRESS_NAME, open_frontier
+from server.starting import begin_with
 from server.urlserver.http import Guard, HttpServer, quiet_lost_connections
 from server.urlserver.journal import Journal
 from server.urlserver.service import BadRequest, UrlService, start_addresses
@@ -80,7 +80,7 @@ def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str
     _make_folder(settings)
     clock = SystemClock()
     frontier = open_frontier(settings, clock, starts, one_round)
-    frontier.add((FoundUrl(address, 0) for address in starts), start=True)
+    begin_with(frontier, starts)
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
     admin = AdminApp(Operator(frontier, settings))

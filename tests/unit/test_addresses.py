@@ -2,7 +2,7 @@
 
 import pytest
 
-from client.addresses import is_closed
+from common.addresses import is_closed
 
 # fmt: off
 CLOSED = [

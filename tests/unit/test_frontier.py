@@ -66,18 +66,19 @@ def test_scope_host(frontiers: Make) -> None:
 def test_start_urls_are_always_inside_and_may_be_private(frontiers: Make) -> None:
     case = frontiers(Policy("host", ("http://a/",)))
     case.add("http://b/", "http://b/2")
-    assert case.add("http://b/", "http://c/", start=True) == 1  # b was known as excluded
+    private = {"b": ("10.0.0.5",), "c": ("10.0.0.6", "fd00::6")}
+    assert case.frontier.begin_with(["http://b/", "http://c/"], private) == 1  # b was known as excluded
     leased = case.lease()
     assert set(urls_of(leased)) == {"http://b/", "http://c/"}
-    assert all(share.allow_private for share in leased.hosts)
+    assert {share.host: share.private for share in leased.hosts} == {"b": "10.0.0.5", "c": "10.0.0.6 fd00::6"}
     assert case.state("http://b/2") is State.EXCLUDED
 
 
 def test_a_start_url_that_is_known_opens_its_host(frontiers: Make) -> None:
     case = frontiers()
     case.add("http://a/")
-    case.add("http://a/", start=True)
-    assert case.lease().hosts[0].allow_private
+    case.frontier.begin_with(["http://a/"], {"a": ("10.0.0.5",)})
+    assert case.lease().hosts[0].private == "10.0.0.5"
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("depth", "max_depth"), ("hops", "max_redirects")])

@@ -10,9 +10,9 @@ import pytest
 from common.wire import FoundUrl
 from server.frontier.store import Store, Table
 from server.policy.policy import Policy
+from tests.conftest import STORES
 from tests.frontier import Case
 from tests.memory_store import MemoryStore
-from tests.unit.conftest import STORES
 
 
 class Barrier:

@@ -1,60 +1,16 @@
 """Names that fail, lie and change, in a network of its own: what counts is the address that is connected to."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
 
 import pytest
 
 from common.wire import Outcome
-from tests.processes import ROOT
-from tests.web import island
-from tests.web.island import Asked, Fetched
+from tests.islands import Island, net
 from tests.web.nameserver import PUBLIC, PUBLIC_6
 
+__all__ = ["net"]
+
 NOISE_SECONDS = 30.0
-
-
-class Island:
-    """The island's process. Owns it."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [*island.COMMAND, sys.executable, "-m", "tests.web.island"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, text=True,
-        )  # fmt: skip
-        assert self._line().startswith("ready"), "the island did not start"
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline()
-
-    def fetch(self, url: str, **more: object) -> Fetched:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(asdict(Asked(url, **more))) + "\n")  # type: ignore[arg-type]
-        self._process.stdin.flush()
-        return Fetched(**json.loads(self._line()))
-
-    def close(self) -> None:
-        self._process.communicate(timeout=60)
-
-
-@pytest.fixture(scope="module")
-def net() -> Iterator[Island]:
-    if os.geteuid() != 0:
-        pytest.skip("only root can make a network of its own")
-    if missing := [program for program in ("unshare", "ip", "mount") if shutil.which(program) is None]:
-        pytest.skip(f"not installed: {' '.join(missing)}")
-    if subprocess.run([*island.COMMAND, "true"], capture_output=True).returncode:
-        pytest.skip("this machine does not let even root make a network of its own")
-    made = Island()
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("name", ["missing", "failing", "refused", "empty", "circle"])

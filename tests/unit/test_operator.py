@@ -159,7 +159,7 @@ def test_added_urls_are_start_urls_and_widen_the_scope_for_good(frontiers: Make,
     states = [ask(operator, "explain", url=url)["state"] for url in ("b", "b/1", "b/2", "c")]
     assert states == ["queued", "queued", "queued", "excluded"]
     [share] = case.lease(wanted=1).hosts
-    assert share.allow_private
+    assert not share.allow_private
 
 
 def failed_case(frontiers: Make) -> Case:

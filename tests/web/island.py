@@ -2,7 +2,7 @@
 
 Every address of the world is this machine, names are told by `nameserver`, and on port 80 of every address somebody
 answers which address it was. Reads a JSON line with a url and limits, fetches it with the real client, and prints
-what came of it as a JSON line.
+what came of it as a JSON line. A list is a command instead, to be run in this network.
 """
 
 import json
@@ -37,6 +37,7 @@ class Asked:
 
     url: str
     allow_private: bool = False
+    private: tuple[str, ...] = ()
     connect_timeout_seconds: float = 30.0
     check: bool = False
 
@@ -56,7 +57,7 @@ class Island:
     """The whole network, in one process."""
 
     def __init__(self) -> None:
-        self._served: list[str] = []  # appended to by one thread only
+        self.served: list[str] = []  # appended to by one thread only
         names = socket.socket(type=socket.SOCK_DGRAM)
         names.bind(("127.0.0.1", 53))
         web = socket.create_server(("::", 80), family=socket.AF_INET6, backlog=100, dualstack_ipv6=True)
@@ -69,7 +70,7 @@ class Island:
             with connection:
                 connection.recv(65536)
                 address = connection.getsockname()[0].removeprefix("::ffff:")
-                self._served.append(address)
+                self.served.append(address)
                 head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(address)}\r\nConnection: close\r\n\r\n"
                 connection.sendall((head + address).encode())
 
@@ -80,10 +81,10 @@ class Island:
         limits = Limits(seconds, 60.0, 60.0, max_body_bytes=100_000, max_header_bytes=20_000)
         transport = Transport("pavouk")
         try:
-            response = transport.request(asked.url, limits, allow_private=asked.allow_private)
-            return Fetched("stored", "", response.body.decode(), checked, self._served)
+            response = transport.request(asked.url, limits, (), asked.allow_private, asked.private)
+            return Fetched("stored", "", response.body.decode(), checked, self.served)
         except TransportError as error:
-            return Fetched(error.outcome, error.detail, "", checked, self._served)
+            return Fetched(error.outcome, error.detail, "", checked, self.served)
         finally:
             # Closing may wait for a name: not here, where the next one is asked for.
             threading.Thread(target=transport.close).start()
@@ -109,7 +110,12 @@ def main() -> None:
         island = Island()
         print("ready 80", flush=True)
         for line in sys.stdin:
-            print(json.dumps(asdict(island.fetch(Asked(**json.loads(line))))), flush=True)
+            asked = json.loads(line)
+            if isinstance(asked, list):
+                done = subprocess.run(asked, capture_output=True, text=True, timeout=300)
+                print(json.dumps([done.returncode, done.stdout + done.stderr, island.served]), flush=True)
+            else:
+                print(json.dumps(asdict(island.fetch(Asked(**asked)))), flush=True)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,10 @@ ZONE = {
     "mapped.example": Name((("::ffff:127.0.0.1",),)),
     "alias.example": Name(alias="loopback.example"),
     "mixed.example": Name((("10.0.0.1", "127.0.0.1", PUBLIC),)),
+    "intranet.example": Name((("10.0.0.5",),)),
+    "moving.example": Name((("10.0.0.6",), ("10.0.0.7",))),
+    "to-metadata.example": Name((("10.0.0.8",), ("169.254.169.254",))),
+    "from-public.example": Name(((PUBLIC,), ("10.0.0.9",))),
     "changing.example": Name(((PUBLIC,), ("10.0.0.1",))),
 }
 
