@@ -1,7 +1,7 @@
 """Collects the pages of one job by domain, and cuts off what is there as a parcel: bundles and their report."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from client.recent import RecentlySent
@@ -12,9 +12,10 @@ from common.bundle import BundleWriter
 from common.clock import Clock
 from common.names import domain_name
 from common.urls import host_of
-from common.wire import FoundUrl, HostFact, JobSettings, ListedUrl, Outcome, Report, UrlResult
+from common.wire import FoundUrl, HostFact, JobSettings, ListedUrl, Outcome, Report, UrlResult, UrlTask
 
 _BYTES_PER_LINK = 400  # the address, its row, and the table they are in
+_SOON_SECONDS = 1.0  # a report that somebody waits for; what is under way then has mostly ended
 
 
 @dataclass(slots=True)
@@ -88,6 +89,18 @@ class Harvest:
         """So many URLs will not be finished by us."""
         with self._lock:
             self._outstanding -= urls
+
+    def skip(self, tasks: Iterable[UrlTask]) -> None:
+        """These are not asked for: others are to do that."""
+        results = [UrlResult(task.url, Outcome.SKIPPED) for task in tasks]
+        with self._lock:
+            self._outstanding -= len(results)
+            self._collected.results += results
+
+    def hurry(self) -> None:
+        """Let the next cut come soon: somebody waits for what is reported then."""
+        with self._lock:
+            self._since = min(self._since, self._clock.ticks() + _SOON_SECONDS - self._settings.report_seconds)
 
     @property
     def is_complete(self) -> bool:

@@ -59,6 +59,7 @@ class Coordinator:
                 hosts=from_table(HostShare, answer.hosts or ""),
                 settings=_values(JobSettings, answer.settings),
                 finished=answer.finished,
+                give_back=(answer.give_back or "").split(),
             )
 
     def send(self, report: Report) -> Receipt:

@@ -16,6 +16,8 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
 from client import listing
 from client.bundler import Harvest
@@ -146,7 +148,19 @@ class Pipeline:
         _log.log(level_of(failures), "no job (%s); asking again in %.1f s", error, wait)
         return wait
 
+    def _share_out(self, hosts: Sequence[str]) -> None:
+        """Another client has nothing to do: what we have not begun with of these hosts goes back, for its sake."""
+        withdrawn = [ticket for host in hosts for ticket in self._schedule.withdraw(host=host)]
+        if not withdrawn:
+            return
+        _log.info("%d URLs of %d hosts are given back, for a client that has nothing to do", len(withdrawn), len(hosts))
+        for job, tickets in groupby(sorted(withdrawn, key=attrgetter("job")), key=attrgetter("job")):
+            self._jobs.of(job).harvest.skip(ticket.visit.task for ticket in tickets)
+        for active in self._jobs.all():  # a host is free when what was under way of it is reported, too
+            active.harvest.hurry()
+
     def _accept(self, job: Job) -> None:
+        self._share_out(job.give_back)
         if not job.tasks:
             return
         _log.info("job %s: %d URLs on %d hosts", job.job, len(job.tasks), len(job.hosts))

@@ -41,7 +41,7 @@ class Outcome(StrEnum):
     BAD_REDIRECT = "bad_redirect"  # no usable target, or too many hops
     FORBIDDEN_ADDRESS = "forbidden_address"  # a loopback, private or otherwise closed address
     INTERNAL = "internal"  # our own mistake; the log of the client has it
-    SKIPPED = "skipped"  # not asked for, because its host does not answer; no try
+    SKIPPED = "skipped"  # not asked for: its host does not answer, or was asked back; no try
     LISTED = "listed"  # a sitemap, not stored: what it says is among the listed
 
     __hash__ = str.__hash__  # Enum's own is Python code: this is looked up for every URL of every report
@@ -123,6 +123,7 @@ class Job:
     hosts: Sequence[HostShare]
     settings: JobSettings
     finished: bool = False  # nothing is queued or leased any more, or a limit is reached
+    give_back: Sequence[str] = ()  # hosts: what has not been begun with of these is to be reported as skipped
 
 
 class UrlResult(NamedTuple):

@@ -21,6 +21,7 @@ _MAX_NAMES = 1_000  # looked up in one go; who has more private hosts than that 
 _THREADS = 16
 _SECONDS = 10.0  # for all of them together
 _MAX_ADDRESSES = 16  # of a host
+_LOOPBACK = ("127.0.0.1", "::1")
 _log = logging.getLogger(__name__)
 
 LookUp = Callable[[str], Sequence[str]]  # a name -> its addresses; OSError if it has none
@@ -36,6 +37,8 @@ def begin_with(frontier: Frontier, urls: Iterable[str], again: bool = False) -> 
 
 
 def _look_up(name: str) -> Sequence[str]:
+    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761 §6.3; clients do not ask anybody either
+        return _LOOPBACK
     return [str(found[4][0]) for found in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)]
 
 

@@ -43,6 +43,7 @@ class Leased:
     lease_seconds: float
     wait_seconds: float = 0.0
     finished: bool = False
+    give_back: Sequence[str] = ()  # hosts: what the client has not begun with of these, others could work on
 
 
 class Leasing:
@@ -86,9 +87,18 @@ class Leasing:
         core.turns.served(client, now, lease is not None)
         if lease is not None:
             self._misses.pop(client, None)
-            return self._handed_out(lease, is_new=True)
-        self._misses[client] += 1
-        return self._nothing(client, now)
+            leased = self._handed_out(lease, is_new=True)
+        else:
+            self._misses[client] += 1
+            leased = self._nothing(client, now)
+        return replace(leased, give_back=self._surplus(client, now))
+
+    def _surplus(self, client: str, now: float) -> list[str]:
+        """Not of hosts whose connections can be shared: who wants some gets them."""
+        core = self._core
+        hosts = map(core.hosts.by_id, core.turns.surplus(client, now))
+        shares_out = core.rules.connections_per_host > 1
+        return [host.name for host in hosts if not (shares_out and core.delay(host) == 0)]
 
     def extend(self, change: Change, lease: Lease) -> None:
         """Begin the time of a lease anew. If the change is not written, that does no harm: it is longer in memory."""
@@ -100,11 +110,10 @@ class Leasing:
         core = self._core
         new_budget = max(0, core.limits.urls_left(wanted))
         budget = min(wanted, new_budget + core.books.totals.again, self._fair_part())
-        share = core.turns.fair_share(client, now)
-        change, picked, tasks, served = Change(), list[int](), dict[str, Task](), 0
+        change, picked, slots, tasks, served = Change(), list[int](), set[str](), dict[str, Task](), 0
         try:
             while (left := budget - len(tasks)) > 0:  # hosts with few URLs do not fill a job at once
-                numbers = core.turns.pick(client, now, min(-(-left // _FEW_URLS), share - served), served > 0)
+                numbers = core.turns.pick(client, now, -(-left // _FEW_URLS), slots, served > 0)
                 if not numbers:
                     break
                 picked += numbers

@@ -9,13 +9,14 @@
   client was once granted counts as used until the URLs that came with it are settled: they may be under way.
 - A host that an operator has given a priority waits for nobody in line: above 0 it comes before all others, below 0
   only when a client would go away with nothing.
-- When a client goes away empty-handed, the others keep only their fair share of hosts; the rest run dry and are freed.
+- When a client goes away empty-handed that has less than its share of slots, the others keep only theirs, and are asked
+  to give the rest back.
 """
 
 import heapq
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import NamedTuple
 
 _LOYAL_SECONDS = 2.0  # so long a host waits for its last client before it goes to another one
@@ -42,6 +43,21 @@ class Grant:
 
     connections: int
     urls: int  # not settled yet
+
+
+@dataclass(frozen=True, slots=True)
+class _Picking:
+    """Who is picking, and what it may have."""
+
+    client: str
+    now: float
+    limit: int  # hosts
+    share: int  # slots
+    slots: set[str]  # that it has, with what it picks
+    picked: list[int]
+
+    def is_beyond_share(self, slot: str) -> bool:
+        return len(self.slots) >= self.share and slot not in self.slots
 
 
 class Turns:
@@ -108,24 +124,27 @@ class Turns:
 
     # --- picking -----------------------------------------------------------------------------------------------
 
-    def pick(self, client: str, now: float, limit: int, has_some: bool = False) -> list[int]:
+    def pick(self, client: str, now: float, limit: int, slots: set[str], has_some: bool = False) -> list[int]:
         """Hosts for this client, its own first. They leave the line; the caller offers them again if need be.
 
-        `has_some`: it has got some already, so hosts that wait for their last client are left to that one."""
-        held = self._held.get(client, {})
+        `slots`: those of what was picked for the same job before; what is picked now comes to it. `has_some`: it has
+        got some already, so hosts that wait for their last client are left to that one."""
+        share = self.fair_share(client, now)
         picked = self._ranked(client, now) if self._ranks else []
-        picked += [host for host in held if host not in self._ranks and self._is_ready(host, client, now)]
+        kept = self._kept(client, share)
+        picked += [host for host in kept if host not in self._ranks and self._is_ready(host, client, now)]
         del picked[limit:]
         for host in picked:
             self.withdraw(host)
-        limit = min(limit, len(picked) + max(0, self.fair_share(client, now) - len(held)))
+        slots |= {self._slots[host] for host in kept}
+        picking = _Picking(client, now, limit, share, slots, picked)
         if client in self._lines:
-            self._pick_from(self._lines[client], now, client, now, limit, picked)
+            self._pick_from(self._lines[client], now, picking)
             if not self._lines[client]:
                 del self._lines[client]
-        self._pick_from(self._line, now, client, now, limit, picked)
+        self._pick_from(self._line, now, picking)
         if not picked and not has_some:  # better than nothing: a host that waits for its last client
-            self._pick_from(self._line, now + _LOYAL_SECONDS, client, now, limit, picked)
+            self._pick_from(self._line, now + _LOYAL_SECONDS, picking)
         if not picked and not has_some and self._ranks:
             picked = self._ranked(client, now, below=True)[:limit]
             for host in picked:
@@ -138,20 +157,22 @@ class Turns:
         chosen.sort(key=lambda host: -self._ranks[host])
         return [host for host in chosen if self._is_ready(host, client, now)]
 
-    def _pick_from(self, line: Line, until: float, client: str, now: float, limit: int, picked: list[int]) -> None:
+    def _pick_from(self, line: Line, until: float, picking: "_Picking") -> None:
+        client, now, picked = picking.client, picking.now, picking.picked
         early: Line = []
-        while line and len(picked) < limit and line[0][0] <= until:
+        while line and len(picked) < picking.limit and line[0][0] <= until:
             item = heapq.heappop(line)
             if not self._is_valid(item):
                 continue
             host = item[2]
             offer = self._offers[host]
-            if offer.ready_at > now:
+            if offer.ready_at > now or picking.is_beyond_share(offer.slot):
                 early.append(item)
             elif not self._is_free(host, client):  # back in line when the slot is free
                 self._parked[offer.slot].append(host)
             elif self._is_due(offer, client, now):
                 picked.append(host)
+                picking.slots.add(offer.slot)
                 self.withdraw(host)
             else:  # another host of the slot was asked while this one stood in line
                 self._stand_again(host, self._slot_ready[offer.slot])
@@ -270,13 +291,40 @@ class Turns:
             self._hungry[client] = now
 
     def fair_share(self, client: str, now: float) -> int:
-        """How many hosts a client may have: all, unless others go hungry."""
+        """How many slots a client may have: all, unless another one goes hungry that has less than is due to it."""
         if self._hungry:
             self._hungry = {name: since for name, since in self._hungry.items() if now - since < _HUNGRY_SECONDS}
-        if not self._hungry.keys() - {client}:
+        hungry = self._hungry.keys() - {client}
+        if not hungry:
             return len(self._offers) + len(self._slots)
-        clients = self._held.keys() | self._hungry.keys() | {client}
-        return max(1, len(self._offers.keys() | self._slots.keys()) // len(clients))
+        due = self._due(client)
+        has = [number for name in hungry if (number := len(self._held_slots(name))) < due[name]]
+        # One more than it has is nothing that would help it: it would only go to and fro.
+        return max(due[client], min(has) + 1) if has else len(self._offers) + len(self._slots)
+
+    def _due(self, client: str) -> dict[str, int]:
+        """The slots, shared out evenly to this client and the others who are there."""
+        # By the ends of their names, where the number of a process stands: so that what is left over does not all go to
+        # the processes of one worker.
+        clients = sorted(self._held.keys() | self._hungry.keys() | {client}, key=lambda name: name[::-1])
+        slots = len({offer.slot for offer in self._offers.values()} | self._grants.keys())
+        share, left_over = divmod(slots, len(clients))
+        return {name: share + (rank < left_over) for rank, name in enumerate(clients)}
+
+    def surplus(self, client: str, now: float) -> list[int]:
+        """Hosts beyond its share, which a client is to give back."""
+        kept = self._kept(client, self.fair_share(client, now))
+        return [host for host in self._held.get(client, {}) if host not in kept and host not in self._ranks]
+
+    def _kept(self, client: str, share: int) -> dict[int, None]:
+        """Those of its hosts that belong to its share: always the same, the longest held. With other ones each time
+        none would ever run dry. A slot counts as one, for only a whole one can go to another client."""
+        slots = set(islice(self._held_slots(client), share))
+        return dict.fromkeys(host for host in self._held.get(client, {}) if self._slots[host] in slots)
+
+    def _held_slots(self, client: str) -> dict[str, None]:
+        """Those of a client, the longest held first."""
+        return dict.fromkeys(self._slots[host] for host in self._held.get(client, {}))
 
 
 def _connections(grants: dict[int, Grant]) -> int:

@@ -40,6 +40,7 @@ class UrlService:
             hosts=leased.hosts,
             settings=self._job_settings,
             finished=leased.finished,
+            give_back=leased.give_back,
         )
 
     def send_all_data(self, client: str, address: str, report: Report) -> Receipt:

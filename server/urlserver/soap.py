@@ -78,6 +78,7 @@ class Job(ComplexModel):
     urls = Unicode(min_occurs=1)
     hosts = Unicode(min_occurs=1)
     settings = _Settings.customize(min_occurs=1)
+    give_back = Unicode(min_occurs=0)
 
 
 class _Soap(Soap11):
@@ -124,6 +125,7 @@ def soap_service(service: UrlService) -> type:
                 finished=job.finished,
                 urls=to_table(job.tasks),
                 hosts=to_table(job.hosts),
+                give_back="\n".join(job.give_back) or None,
                 settings=_Settings(**{f.name: getattr(job.settings, f.name) for f in fields(JobSettings)}),
             )
 

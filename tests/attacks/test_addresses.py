@@ -73,6 +73,12 @@ def test_addresses_of_named_hosts() -> None:
     }  # fmt: skip
 
 
+def test_localhost_is_this_machine_whatever_a_name_server_says() -> None:
+    assert private_addresses(["localhost:8080", "a.localhost"]) == dict.fromkeys(
+        ["localhost:8080", "a.localhost"], ("127.0.0.1", "::1")
+    )
+
+
 def test_a_silent_name_server_does_not_hold_the_start_up() -> None:
     def look_up(name: str) -> Sequence[str]:
         if name.startswith("silent"):

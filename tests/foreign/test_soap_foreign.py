@@ -43,7 +43,7 @@ def test_a_foreign_worker(server: Running) -> None:
     assert told["urls"] == ["http://example.org/", "http://example.com/"]
     assert told["again"] == told["job"]
     assert (told["job"]["job"], told["job"]["lease_seconds"], told["job"]["finished"]) == ("1", 300, False)
-    assert told["job"]["hosts"].split("\n")[0].split("\t") == ["example.org", "0", "1", "1", "example.org"]
+    assert told["job"]["hosts"].split("\n")[0].split("\t") == ["example.org", "0", "1", "0", "example.org"]
     assert told["job"]["settings"]["robots_control"] is True
     assert told["job"]["settings"]["max_body_bytes"] == 20_000_000
     assert told["renewed"] == 300

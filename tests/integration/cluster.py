@@ -28,6 +28,7 @@ class Cluster:
         self.start_urls = start_urls
         self._options = options
         self.processes = 1  # of a client
+        self.threads = 4  # pairs of each
         self._ports = {"ftp": free_port(), "url": free_port()}
         self.programs: dict[str, Running] = {}
         self.start("ftp")
@@ -55,7 +56,7 @@ class Cluster:
         else:
             program = self._run(
                 "client.main", "works for", "foreground", "--dir", self._folder / name, "--name", name,
-                "--server-port", self._ports["url"], "--number-of-threads", "4", "--max-wait", "0.5",
+                "--server-port", self._ports["url"], "--number-of-threads", str(self.threads), "--max-wait", "0.5",
                 "--processes", str(self.processes),
             )  # fmt: skip
         self.programs[name] = program

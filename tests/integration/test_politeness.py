@@ -108,6 +108,18 @@ def test_shared_connections_are_never_exceeded(tmp_path: Path) -> None:
         assert most_at_once(web.log()) == 3
 
 
+def test_idle_workers_share_the_hosts_evenly(tmp_path: Path) -> None:
+    options = ("--delay", "0.08", "--lease-seconds", "300", "--report-seconds", "30")
+    with run_web(hosts=6, pages=90, odd=False) as web, run_cluster(tmp_path, web.start_urls, *options) as cluster:
+        cluster.processes, cluster.threads = 2, 10
+        start(cluster, "one", "two")
+        totals = cluster.wait_until_finished()
+        assert totals.stored == len(web.truth.stored)
+        pages = [cluster.programs[name].output().count("[CT: ") for name in ("one", "two")]
+        assert min(pages) > 0.25 * sum(pages), pages
+        assert_delay_kept(web.log(), 0.08, tolerance=0.0)
+
+
 def most_at_once(log: Iterable[Request]) -> int:
     """The most requests that a host had to answer at one moment."""
     events: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)

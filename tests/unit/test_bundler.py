@@ -103,6 +103,24 @@ def test_given_back_urls_are_not_waited_for(harvest_of: Callable[[int], Harvest]
     assert harvest.is_complete
 
 
+def test_what_others_are_to_do_is_reported_soon(harvest_of: Callable[[int], Harvest], clock: ManualClock) -> None:
+    harvest = harvest_of(3)
+    harvest.skip([UrlTask("http://a/1"), UrlTask("http://a/2")])
+    harvest.hurry()
+    clock.advance(0.5)
+    assert not harvest.is_due(10**9), "what is under way may end meanwhile"
+    clock.advance(0.6)
+    assert harvest.is_due(10**9), "it does not wait for report_seconds"
+    parcel = harvest.cut()
+    assert parcel is not None
+    report = parcel.report()
+    assert [(result.url, result.outcome) for result in report.results] == [
+        ("http://a/1", Outcome.SKIPPED), ("http://a/2", Outcome.SKIPPED)
+    ]  # fmt: skip
+    assert not report.hosts, "nothing was learnt about the host"
+    assert not harvest.is_complete
+
+
 def test_due_by_time_and_by_size(harvest_of: Callable[[int], Harvest], clock: ManualClock) -> None:
     harvest = harvest_of(9)
     clock.advance(100.0)

@@ -39,8 +39,8 @@ def test_a_job_from_beginning_to_end(soap: Soap) -> None:
     job = soap.job()
     assert urls_of(job) == ["http://example.org/", "http://example.com/index.html"]
     assert job.lease_seconds == 300
-    assert [(share.host, share.connections, share.allow_private) for share in hosts_of(job)] == [
-        ("example.org", 1, True), ("example.com", 1, True),
+    assert [(share.host, share.connections, share.private) for share in hosts_of(job)] == [
+        ("example.org", 1, ""), ("example.com", 1, ""),
     ]  # fmt: skip
     assert soap.service.renewJob(ident="w1", job=job.job) == 300
     receipt = soap.report("w1", job.job, {"http://example.org/": Outcome.STORED}, ["http://example.org/2"], size=5000)
