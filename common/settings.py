@@ -253,6 +253,10 @@ class FtpServerSettings:
         "Range of ports for data connections, such as 50010-50050, when a firewall must know them; empty for any.")
     token: str = _key("token", "", _secret(),
         "Secret shared with the URL server; empty takes the one of [url_Server].", inherits=True)
+    user: str = _key("user", "", _matching("a name of printable ASCII characters without blanks", r"[!-~]*"),
+        "Account that workers upload with; empty takes pavouk. For an FTP server that is not ftpServer.")
+    password: str = _key("password", "", _secret(),
+        "Password of that account; empty takes the one that follows from the token.")
     tls_cert: str = _key("tls_cert", "", _text("a PEM file"),
         "Certificate chain (PEM) for TLS; empty takes the one of [url_Server].", inherits=True)
     tls_key: str = _key("tls_key", "", _text("a PEM file"),

@@ -78,7 +78,7 @@ def _handler_class(settings: FtpServerSettings, folder: Path, inbox: Inbox) -> t
     """pyftpdlib takes what sessions share from their class."""
     shared: dict[str, Any] = {
         "inbox": inbox,
-        "authorizer": Account(settings.token),
+        "authorizer": Account(settings.token, settings.user, settings.password),
         "passive_ports": _ports(settings.passive_ports),
     }
     if not settings.tls_cert:

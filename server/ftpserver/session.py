@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from pyftpdlib.exceptions import FilesystemError
 from pyftpdlib.handlers import DTPHandler, FTPHandler
 
+from common.ftp import VERIFIES
 from server.ftpserver.inbox import Inbox, Refused, SendAgain
 from server.ftpserver.uploads import NotNow, Place, TooLong, Upload, Uploads, is_domain_folder, place_of
 
@@ -126,6 +127,7 @@ class Session(FTPHandler):
         self.uploads: Uploads = self.inbox.uploads()
         self._renaming: Place | None = None
         super().__init__(conn, server, ioloop)
+        self._extra_feats: list[str] = [*self._extra_feats, VERIFIES]
 
     def add_channel(self, map: Any = None, events: Any = None) -> None:
         super().add_channel(map, events)

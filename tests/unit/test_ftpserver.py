@@ -93,7 +93,7 @@ def test_nothing_else_is_offered(session, command):
 
 def test_what_is_not_offered_is_not_announced(session):
     features = set(session.sendcmd("FEAT").split("\n")[1:-1])
-    assert {line.strip() for line in features} == {"EPSV", "TVFS", "UTF8"}
+    assert {line.strip() for line in features} == {"EPSV", "PAVOUK", "TVFS", "UTF8"}
     assert {word for word in session.sendcmd("HELP").split() if word.isupper()} == {
         "CDUP", "CWD", "EPSV", "FEAT", "HELP", "MKD", "NOOP", "OPTS", "PASS", "PASV", "PWD", "QUIT", "RNFR", "RNTO",
         "STOR", "SYST", "TYPE", "USER",
