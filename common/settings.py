@@ -244,9 +244,9 @@ class FtpServerSettings:
     directory: str = _key("directory", "Pages", _matching("a folder", r"[^\x00-\x1f\x7f]+"),
         "Where bundles are kept, relative to the work folder.")
     max_connections: int = _key("max_connections", 25, _whole(1, 10_000),
-        "FTP connections in all.")
+        "FTP sessions in all. Connections that have not logged in do not count.")
     max_connections_per_address: int = _key("max_connections_per_address", 4, _whole(1, 10_000),
-        "FTP connections from one address.")
+        "FTP sessions from one address.")
     max_bundle_bytes: int = _key("max_bundle_bytes", 4_000_000_000, _whole(1_000_000, 10**12),
         "A longer upload is cut off and refused.")
     passive_ports: str = _key("passive_ports", "", _port_range(),
