@@ -13,6 +13,7 @@ MAX_BYTES = 1000  # sent before the end of the login: ours takes 200
 MAX_LINES = 20  # ours takes 5
 MAX_WAITING = 100
 MAX_WAITING_PER_NETWORK = 20
+_TOLD_OF = 1000  # one in so many that are sent away
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class Lobby:
         self._in_all = in_all
         self._per_network = per_network
         self._guests: dict[Guest, str] = {}  # each with its network; the oldest first
+        self._sent_away = 0
 
     def enter(self, guest: Guest) -> None:
         """Take one in. When there are too many, one of the network that has most of them is sent away."""
@@ -50,7 +52,11 @@ class Lobby:
 
     def _send_away(self, network: str) -> None:
         guest = next(guest for guest, where in self._guests.items() if where == network)
-        log.warning("%s: too many connections that do not log in; the oldest is closed", guest.remote_ip)
+        self._sent_away += 1
+        if self._sent_away % _TOLD_OF == 1:  # an attacker must not fill the log
+            log.warning(
+                "%s: too many connections that do not log in; %d were closed so far", guest.remote_ip, self._sent_away
+            )
         self.leave(guest)
         guest.end("421 Too many connections that do not log in.")
 

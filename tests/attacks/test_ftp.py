@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The asyn:DeprecationWarning")  #
 
 SOON_SECONDS = 8.0  # far below any of the time-outs, and far above what it takes on a busy machine
 
-Attack = Callable[[socket.socket], None]
+Attack = Callable[[socket.socket], socket.socket | None]  # returns what takes the place of the connection, if anything
 
 
 def silent(connection: socket.socket) -> None:
@@ -79,9 +79,16 @@ def half_a_handshake(connection: socket.socket) -> None:
     connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")  # a ClientHello of 512 bytes that ends here
 
 
+def silent_after_the_handshake(connection: socket.socket) -> socket.socket:
+    """To a server without TLS an unknown command."""
+    connection.recv(100)
+    connection.sendall(b"AUTH TLS\r\n")
+    return handshaken(connection) if connection.recv(100).startswith(b"234") else connection
+
+
 ATTACKS: tuple[Attack, ...] = (
     silent, half_a_command, only_a_name, wrong_password, many_commands, empty_lines, endless_line,
-    silent_in_the_handshake, half_a_handshake,
+    silent_in_the_handshake, half_a_handshake, silent_after_the_handshake,
 )  # fmt: skip
 
 
@@ -100,7 +107,7 @@ class Door:
     def attack(self, attack: Attack, source: str) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=20, source_address=(source, 0))
         with contextlib.suppress(ConnectionError):  # closed already: there are others after it
-            attack(connection)
+            return attack(connection) or connection
         return connection
 
     def upload_seconds(self, folder: Path, job: str) -> float:
@@ -229,6 +236,10 @@ def secured(connection: socket.socket) -> ssl.SSLSocket:
     assert connection.recv(100).startswith(b"220")
     connection.sendall(b"AUTH TLS\r\n")
     assert connection.recv(100).startswith(b"234")
+    return handshaken(connection)
+
+
+def handshaken(connection: socket.socket) -> ssl.SSLSocket:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context.wrap_socket(connection)

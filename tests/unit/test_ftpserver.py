@@ -308,11 +308,11 @@ NOISE = b"\xff\xfe\x00" * 5000 + b"\r\n" + random.Random(1).randbytes(20_000) + 
 
 
 def test_noise_before_the_login_is_cut_off(server, session):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
-        with contextlib.suppress(ConnectionError):
-            connection.sendall(NOISE)
-            while connection.recv(65536):
-                pass
+    address = "127.0.0.1", server.port
+    with socket.create_connection(address, timeout=20) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(NOISE)
+        while connection.recv(65536):
+            pass
     assert session.sendcmd("NOOP").startswith("200")
 
 
