@@ -1,11 +1,15 @@
 """Sends bundles to the FTP server: the manifest, the bundle, then the rename that makes the server verify and store it.
 
+Another FTP server than ours only stores. There the manifest is renamed before the bundle, so that a bundle with its
+final name has one, sizes are compared, and what stands there already, because an answer was lost, is not sent again.
+
 The only module that knows ftplib. It never waits and tries again: what a failure means is in the exception, and the
 pipeline decides when the next try is.
 
     RemoteUnavailable  try the same bundle again later: no connection, no login, a time-out, or a 4xx reply, among
-                       them 451, with which the server says that the bundle arrived broken
-    RemoteRefused      a 5xx reply with the server's words: the same will happen next time
+                       them 451, with which the server says that the bundle arrived broken; or a 5xx reply of another
+                       server, which says something about that server and nothing about the bundle
+    RemoteRefused      a 5xx reply of our server with its words: the same will happen next time
     BundleError        the bundle on this machine is damaged, so sending it is of no use
 """
 
@@ -14,7 +18,7 @@ import ftplib
 import hashlib
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -22,9 +26,12 @@ from typing import IO
 from common.bundle import MANIFEST_SUFFIX, manifest_path, parse_bundle_name, parse_manifest
 from common.errors import BundleError, ConfigError, RemoteRefused, RemoteUnavailable
 from common.files import TEMPORARY_SUFFIX
+from common.ftp import VERIFIES
 
 TIMEOUT_SECONDS = 30.0  # for each single step: connecting, a reply, a block of data
 BLOCK_BYTES = 1 << 16
+
+_NOT_WRITTEN = ("550", "553")  # before a byte was sent: no such folder, or not permitted
 
 
 class _Connection(ftplib.FTP):
@@ -37,7 +44,13 @@ class _Connection(ftplib.FTP):
 
 
 class _TlsConnection(ftplib.FTP_TLS, _Connection):
-    """The same with TLS."""
+    """The same with TLS. Data connections go on with the session of the first: some servers take no others."""
+
+    def ntransfercmd(self, cmd: str, rest: int | str | None = None) -> tuple[socket.socket, int | None]:
+        connection, size = _Connection.ntransfercmd(self, cmd, rest)
+        assert isinstance(self.sock, ssl.SSLSocket)
+        session = self.sock.session
+        return self.context.wrap_socket(connection, server_hostname=self.host, session=session), size
 
 
 class Uploader:
@@ -48,19 +61,21 @@ class Uploader:
         self._login = (user, password)
         self._context = _tls_context(tls_ca) if tls else None
         self._connection: ftplib.FTP | None = None
+        self._verifies = False  # the server: it is ours. Known when there is a connection, as is the next one
+        self._home = ""  # the folder of the account, in which the folders of the domains are
 
     def upload(self, bundle: Path) -> None:
         """Send one bundle and its manifest; when this returns, the server has them on disk."""
         digest = _digest_of(bundle)
-        target = f"/{_domain_of(bundle)}/{bundle.name}"
-        hasher = hashlib.sha256()
+        domain = _domain_of(bundle)
         with self._mapped():
             connection = self._connected()
-            _send(connection, manifest_path(bundle), target + MANIFEST_SUFFIX + TEMPORARY_SUFFIX)
-            _send(connection, bundle, target + TEMPORARY_SUFFIX, hasher.update)
-            if hasher.hexdigest() != digest:
-                raise BundleError(f"{bundle.name} does not match its manifest: it was changed on this machine")
-            connection.rename(target + TEMPORARY_SUFFIX, target)
+            folder = f"{self._home}/{domain}"
+            if self._verifies:
+                _hand_in(connection, bundle, digest, folder)
+            else:
+                _put_there(connection, manifest_path(bundle), folder)
+                _put_there(connection, bundle, folder, digest)
 
     def close(self) -> None:
         """Say goodbye if there is somebody to say it to. Can be repeated; the next upload connects again."""
@@ -88,6 +103,8 @@ class Uploader:
             connection.login(*self._login)
             if isinstance(connection, ftplib.FTP_TLS):
                 connection.prot_p()
+            self._verifies = VERIFIES in _features(connection)
+            self._home = "" if self._verifies else connection.pwd().rstrip("/")
         except ftplib.error_perm as error:  # about us, not about a bundle: a wrong token can be mended
             connection.close()
             place = "{}:{}".format(*self._address)
@@ -115,6 +132,8 @@ class Uploader:
         try:
             yield
         except ftplib.error_perm as error:
+            if not self._verifies:
+                raise RemoteUnavailable(f"{place}, which only stores, does not take it: {error}") from error
             raise RemoteRefused(f"{place} refuses: {error}") from error
         except ssl.SSLCertVerificationError as error:
             self._drop()
@@ -160,12 +179,72 @@ def _readable(path: Path) -> IO[bytes]:
         raise BundleError(f"{path.name} cannot be read: {error.strerror}") from error
 
 
-def _send(
-    connection: ftplib.FTP, path: Path, target: str, each_block: Callable[[bytes], object] | None = None
-) -> None:
+def _features(connection: ftplib.FTP) -> set[str]:
+    """What the server says that it can do beyond the commands that every server knows (RFC 2389)."""
+    try:
+        lines = connection.sendcmd("FEAT").splitlines()
+    except ftplib.error_perm:
+        return set()
+    return {line.strip() for line in lines}
+
+
+def _hand_in(connection: ftplib.FTP, bundle: Path, digest: str, folder: str) -> None:
+    """To our server: it verifies the bundle at the rename, and stores the manifest with it."""
+    target = f"{folder}/{bundle.name}"
+    _send(connection, manifest_path(bundle), target + MANIFEST_SUFFIX + TEMPORARY_SUFFIX)
+    _send(connection, bundle, target + TEMPORARY_SUFFIX, digest)
+    connection.rename(target + TEMPORARY_SUFFIX, target)
+
+
+def _put_there(connection: ftplib.FTP, path: Path, folder: str, digest: str = "") -> None:
+    """To another server: one file, complete or not at all. Nobody verifies it there, so its size is asked for."""
+    target = f"{folder}/{path.name}"
+    size = path.stat().st_size
+    connection.voidcmd("TYPE I")  # of a text nobody knows the size
+    stored = _size_of(connection, target)
+    if stored is None:
+        _send_into(connection, path, folder, digest)
+        _check_arrived(connection, target + TEMPORARY_SUFFIX, size)
+        connection.rename(target + TEMPORARY_SUFFIX, target)
+    elif stored != size:
+        raise RemoteRefused(f"a different {path.name} is stored there already, with {stored} bytes instead of {size}")
+
+
+def _send_into(connection: ftplib.FTP, path: Path, folder: str, digest: str) -> None:
+    part = f"{folder}/{path.name}{TEMPORARY_SUFFIX}"
+    try:
+        _send(connection, path, part, digest)
+    except ftplib.error_perm as error:
+        if not str(error).startswith(_NOT_WRITTEN):
+            raise
+        for command in (f"MKD {folder}", f"DELE {part}"):  # its first bundle; or nothing is overwritten there
+            with contextlib.suppress(ftplib.error_perm):
+                connection.voidcmd(command)
+        _send(connection, path, part, digest)
+
+
+def _size_of(connection: ftplib.FTP, target: str) -> int | None:
+    """Of a file on the server; None if there is none, or if the server does not tell (RFC 3659 §4)."""
+    try:
+        return connection.size(target)
+    except ftplib.error_perm:
+        return None
+
+
+def _check_arrived(connection: ftplib.FTP, target: str, size: int) -> None:
+    arrived = _size_of(connection, target)
+    if arrived not in (None, size):
+        raise RemoteUnavailable(f"{target} has {arrived} bytes there instead of {size}")
+
+
+def _send(connection: ftplib.FTP, path: Path, target: str, digest: str = "") -> None:
+    """BundleError if what was sent has another digest than it must have."""
+    hasher = hashlib.sha256() if digest else None
     with _readable(path) as file:
         try:
-            connection.storbinary(f"STOR {target}", file, BLOCK_BYTES, each_block)
+            connection.storbinary(f"STOR {target}", file, BLOCK_BYTES, hasher.update if hasher else None)
         except (ConnectionError, ssl.SSLError):
             connection.voidresp()  # a server that cuts an upload off says why on the control connection
             raise
+    if hasher is not None and hasher.hexdigest() != digest:
+        raise BundleError(f"{path.name} does not match its manifest: it was changed on this machine")

@@ -244,15 +244,19 @@ class FtpServerSettings:
     directory: str = _key("directory", "Pages", _matching("a folder", r"[^\x00-\x1f\x7f]+"),
         "Where bundles are kept, relative to the work folder.")
     max_connections: int = _key("max_connections", 25, _whole(1, 10_000),
-        "FTP connections in all.")
+        "FTP sessions in all. Connections that have not logged in do not count.")
     max_connections_per_address: int = _key("max_connections_per_address", 4, _whole(1, 10_000),
-        "FTP connections from one address.")
+        "FTP sessions from one address.")
     max_bundle_bytes: int = _key("max_bundle_bytes", 4_000_000_000, _whole(1_000_000, 10**12),
         "A longer upload is cut off and refused.")
     passive_ports: str = _key("passive_ports", "", _port_range(),
         "Range of ports for data connections, such as 50010-50050, when a firewall must know them; empty for any.")
     token: str = _key("token", "", _secret(),
         "Secret shared with the URL server; empty takes the one of [url_Server].", inherits=True)
+    user: str = _key("user", "", _matching("a name of printable ASCII characters without blanks", r"[!-~]*"),
+        "Account that workers upload with; empty takes pavouk. For an FTP server that is not ftpServer.")
+    password: str = _key("password", "", _secret(),
+        "Password of that account; empty takes the one that follows from the token.")
     tls_cert: str = _key("tls_cert", "", _text("a PEM file"),
         "Certificate chain (PEM) for TLS; empty takes the one of [url_Server].", inherits=True)
     tls_key: str = _key("tls_key", "", _text("a PEM file"),

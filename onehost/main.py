@@ -34,7 +34,9 @@ _INTERRUPTED_TEXT = "interrupted; run the same command again to go on"
 
 # Keys that crawl sets itself: addresses and ports on loopback, no TLS between its own parts.
 _OWN_URL_SERVER = ("ip", "server_port", "start_urls", "token", "tls_cert", "tls_key")
-_OWN_FTP_SERVER = ("ip", "ftp_port", "token", "tls_cert", "tls_key", "passive_ports", "log_level")
+_OWN_FTP_SERVER = (
+    "ip", "ftp_port", "token", "user", "password", "tls_cert", "tls_key", "passive_ports", "log_level",
+)  # fmt: skip
 _OWN_CLIENT = ("server_ip", "server_port", "token", "tls", "tls_ca", "name", "log_level")
 
 

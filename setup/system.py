@@ -1,6 +1,6 @@
 """Gets what the tests need from outside Python: foreign programs, pages of documentation, test data, npm's soap.
 
-Programs are installed with apt-get, and only as root. nginx and the pages are unpacked into .setup/
+Programs are installed with apt-get, and only as root. Servers and pages are unpacked into .setup/
 instead: installing nginx would start a server on port 80, and slim images are set to drop /usr/share/doc.
 What cannot be had is listed, with the command that would get it; its tests are skipped.
 """
@@ -22,6 +22,7 @@ from environment import REQUIREMENTS, ROOT, SetupError, locked, run, say
 CACHE = ROOT / ".setup"
 FOREIGN = ROOT / "tests" / "foreign"
 PROGRAMS = {"curl": "curl", "ip": "iproute2", "lftp": "lftp", "node": "nodejs", "npm": "npm", "wget": "wget"}
+FTP_SERVERS = {"vsftpd": "vsftpd", "proftpd": "proftpd-core"}
 DOC_PACKAGES = ("python3.11-doc", "python3.12-doc", "python3.13-doc")
 # Real pages: one in many languages and some old encodings, one written by hand in the last century.
 PAGE_PACKAGES = ("apache2-doc", "mh-book")
@@ -34,12 +35,17 @@ def may_install() -> bool:
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def apt(*command: str, cwd: Path | None = None) -> None:
-    """Runs apt-get; as root the package lists are fetched once before."""
+def update_lists() -> None:
+    """As root the package lists are fetched once: without them no package is known."""
     global _updated
     if may_install() and not _updated:
         _updated = True  # one attempt is enough: old lists may still do
         subprocess.run(["apt-get", "update", "-qq"], stdout=sys.stderr.fileno())
+
+
+def apt(*command: str, cwd: Path | None = None) -> None:
+    """Runs apt-get."""
+    update_lists()
     # npm alone brings hundreds of packages with three lines each: what apt-get says matters when it fails.
     result = subprocess.run(
         command,
@@ -74,16 +80,16 @@ def get_programs() -> None:
         raise SetupError(f"apt-get could not install: {' '.join(missing_programs())}")
 
 
-def unpack(package: str, target: Path) -> None:
-    """Downloads and unpacks a Debian package, not installing it; the target appears whole or not at all."""
+def unpack(package: str, target: Path, *more: str) -> None:
+    """Downloads and unpacks Debian packages, not installing them; the target appears whole or not at all."""
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise SetupError("needs Debian or Ubuntu")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="part-") as name:
         folder = Path(name)
-        apt("apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", package, cwd=folder)
-        (archive,) = folder.glob("*.deb")
-        run(["dpkg-deb", "-x", str(archive), str(folder / "content")])
+        apt("apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", package, *more, cwd=folder)
+        for archive in sorted(folder.glob("*.deb")):
+            run(["dpkg-deb", "-x", str(archive), str(folder / "content")])
         shutil.rmtree(target, ignore_errors=True)
         (folder / "content").rename(target)
 
@@ -115,6 +121,37 @@ def get_nginx() -> None:
     if not may_install():
         raise SetupError(f"run as root: {' '.join([*APT_INSTALL, 'nginx'])}")
     apt(*APT_INSTALL, "nginx")
+
+
+def missing_libraries(package: str) -> list[str]:
+    """What apt-get would install beside a package."""
+    update_lists()
+    command = ["apt-get", "install", "--simulate", "--no-install-recommends", package]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    names = re.findall(r"^Inst (\S+)", result.stdout, re.MULTILINE)
+    return [name for name in names if name.startswith("lib")]
+
+
+def get_ftp_server(program: str, package: str) -> None:
+    """Puts a script that runs the server, with the libraries it came with, into .setup/bin."""
+    script = CACHE / "bin" / program
+    if runs(program, "-v") or runs(str(script), "-v"):
+        return
+    say(f"getting {program}")
+    folder = CACHE / "packages" / package
+    unpack(package, folder, *missing_libraries(package))
+    libraries = sorted({str(path.parent) for path in folder.glob("**/*.so.*")})
+    lines = ["#!/bin/sh", f"export LD_LIBRARY_PATH={':'.join(libraries)}", f'exec {folder}/usr/sbin/{program} "$@"', ""]
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text("\n".join(lines))
+    script.chmod(0o755)
+    if not runs(str(script), "-v"):
+        raise SetupError(f"{program} does not run")
+
+
+def get_ftp_servers() -> None:
+    for program, package in FTP_SERVERS.items():
+        get_ftp_server(program, package)
 
 
 def get_documentation() -> None:
@@ -193,6 +230,7 @@ def get_npm_packages() -> None:
 STEPS: dict[str, Callable[[], None]] = {
     "programs": get_programs,
     "nginx": get_nginx,
+    "other FTP servers": get_ftp_servers,
     "Python's documentation": get_documentation,
     "other pages": get_pages,
     "html5lib's tests": get_html5lib_tests,

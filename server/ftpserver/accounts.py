@@ -1,4 +1,4 @@
-"""Who may log in: one account, whose password follows from the token. What it may do is not decided here."""
+"""Who may log in: one account, whose password is set or follows from the token. What it may do is decided elsewhere."""
 
 import ipaddress
 
@@ -11,11 +11,12 @@ from common.secrets import FTP_USER, ftp_password, same_secret
 class Account:
     """The one account, as pyftpdlib asks for it. Has no state, so all sessions share it."""
 
-    def __init__(self, token: str) -> None:
-        self._password = ftp_password(token)
+    def __init__(self, token: str, user: str = "", password: str = "") -> None:
+        self._user = user or FTP_USER
+        self._password = password or ftp_password(token)
 
     def validate_authentication(self, username: str, password: str, handler: object) -> None:
-        right_user = same_secret(username, FTP_USER)
+        right_user = same_secret(username, self._user)
         if not (same_secret(password, self._password) and right_user):
             raise AuthenticationFailed("Wrong user or password: the token must be the same on both sides.")
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from common.bundle import Manifest, file_sha256, manifest_path, parse_manifest
 from common.errors import BundleError, PavoukError
@@ -16,6 +17,7 @@ from common.files import sync_directory
 from server.catalogue import check_manifest
 from server.ftpserver.quarantine import Quarantine
 from server.ftpserver.uploads import Place, Upload, Uploads
+from server.ftpserver.waiting import WaitingManifests
 
 MAX_MANIFEST_BYTES = 64_000_000  # compressed: a million pages
 
@@ -28,6 +30,15 @@ class Refused(PavoukError):
 
 class SendAgain(PavoukError):
     """The bundle did not arrive as it was sent, or cannot be stored right now."""
+
+
+class ReceivedManifest(Protocol):
+    """Of this session, or of an earlier one."""
+
+    path: Path
+
+    def sync(self) -> None:
+        """Have it on disk."""
 
 
 class Inbox:
@@ -45,6 +56,7 @@ class Inbox:
         self._max_bundle_bytes = max_bundle_bytes
         self._hand_over = hand_over
         self._quarantine = Quarantine(directory)
+        self._waiting = WaitingManifests(directory)
         self._names: set[str] = set()  # of bundles that some session is storing at this moment
         self._names_lock = threading.Lock()  # guards the set only; no file is touched under it
 
@@ -53,40 +65,59 @@ class Inbox:
         limit = min(MAX_MANIFEST_BYTES, self._max_bundle_bytes)
         return Uploads(self._incoming, self._max_bundle_bytes, limit)
 
-    def make_folder(self, domain: str) -> None:
-        """The folder of a domain; Refused if something else is in its place."""
+    def keep(self, manifest: Upload) -> None:
+        """A manifest has arrived. Its bundle may come in another session."""
+        self._waiting.keep(manifest.place.name, manifest.path)
+
+    def check_folder(self, domain: str) -> None:
+        """Refused if something else is in the place of the folder of a domain."""
         folder = self._directory / domain
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            if folder.is_symlink() or not folder.is_dir():
-                raise Refused(f"{domain} is no folder here") from None
-        else:
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise Refused(f"{domain} is no folder here")
+
+    def _make_folder(self, domain: str) -> None:
+        self.check_folder(domain)
+        folder = self._directory / domain
+        if not folder.exists():
+            folder.mkdir(exist_ok=True)
             sync_directory(self._directory)
 
-    def accept(self, place: Place, bundle: Upload, manifest: Upload | None) -> None:
-        """Verify a bundle and store it. Returns when it is safe on disk; raises Refused or SendAgain."""
+    def accept(self, place: Place, bundle: Upload, sent: Upload | None) -> None:
+        """Verify a bundle and store it, with the manifest that was `sent` in the same session or one that waits for it.
+
+        Returns when it is safe on disk; raises Refused or SendAgain.
+        """
         with self._alone(place.name):
+            manifest = sent or self._waiting.find(place.name)
             try:
                 proven = self._verify_and_store(place, bundle, manifest)
             except (Refused, SendAgain) as error:
                 log.warning("%s: %s", place.name, error)
                 self._set_aside(place, bundle, manifest)
                 raise
-        self._hand_over(self._path_of(place), proven)
+            self._waiting.drop(place.name)
+        if proven is not None:
+            self._hand_over(self._path_of(place), proven)
 
-    def _verify_and_store(self, place: Place, bundle: Upload, manifest: Upload | None) -> Manifest:
+    def _verify_and_store(self, place: Place, bundle: Upload, manifest: ReceivedManifest | None) -> Manifest | None:
+        """None for one that came without a manifest, because it is stored already."""
+        if manifest is None and self._has(place, bundle.sha256):
+            return None
         if manifest is None:
-            raise Refused(f"{place.name} came without its manifest, which must be sent first in the same session")
+            raise Refused(f"{place.name} came without its manifest, which must be sent first")
         proven = _verified(place, bundle, manifest)
         self._store(place, bundle, manifest, proven)
         return proven
 
-    def _store(self, place: Place, bundle: Upload, manifest: Upload, proven: Manifest) -> None:
+    def _has(self, place: Place, sha256: str) -> bool:
         path = self._path_of(place)
-        self.make_folder(place.domain)
+        return path.is_file() and _stored_sha256(path) == sha256
+
+    def _store(self, place: Place, bundle: Upload, manifest: ReceivedManifest, proven: Manifest) -> None:
+        path = self._path_of(place)
+        self._make_folder(place.domain)
         if path.is_symlink() or path.exists():
-            if _stored_sha256(path) != proven.bundle_sha256:
+            if not self._has(place, proven.bundle_sha256):
                 raise Refused("a different bundle of this name is stored already")
             log.info("%s is stored already", place.name)
             return
@@ -113,13 +144,14 @@ class Inbox:
             with self._names_lock:
                 self._names.remove(name)
 
-    def _set_aside(self, place: Place, bundle: Upload, manifest: Upload | None) -> None:
+    def _set_aside(self, place: Place, bundle: Upload, manifest: ReceivedManifest | None) -> None:
         self._quarantine.take(place.name, bundle.path)
         if manifest is not None:
             self._quarantine.take(manifest_path(Path(place.name)).name, manifest.path)
+        self._waiting.drop(place.name)
 
 
-def _verified(place: Place, bundle: Upload, manifest: Upload) -> Manifest:
+def _verified(place: Place, bundle: Upload, manifest: ReceivedManifest) -> Manifest:
     try:
         proven = parse_manifest(manifest.path.read_bytes())
     except BundleError as error:

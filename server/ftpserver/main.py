@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         "(exit code 1 if there are any). No ftpServer may run meanwhile.",
     )  # fmt: skip
     add_common_options(parser)
-    add_options(parser, "ftp_Server")
+    add_options(parser, "ftp_Server", skip=("password",))  # everybody on a machine can read command lines
     return parser
 
 

@@ -1,24 +1,29 @@
-"""Listens, and gives each connection a thread: a session that waits for the disk holds up nobody but itself.
+"""Listens, and gives each session that has logged in a thread: one that waits for the disk holds up nobody but itself.
 
-At most max_connections threads, and max_connections_per_address for one address; others get a 421.
+Before the login all connections share the main thread, in the lobby. There are at most max_connections threads, and
+max_connections_per_address for one address; who logs in beyond that gets a 421.
 """
 
 import logging
 import resource
 import socket
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
-from pyftpdlib.servers import ThreadedFTPServer
+from pyftpdlib.servers import FTPServer, ThreadedFTPServer
 
 from common.errors import ConfigError
 from common.settings import FtpServerSettings
 from server.ftpserver.accounts import Account
 from server.ftpserver.inbox import Inbox
+from server.ftpserver.lobby import MAX_WAITING, Lobby
+from server.ftpserver.places import Places
 from server.ftpserver.session import DataChannel, Session, offered
 
 WAKE_SECONDS = 0.2  # how often a waiting thread looks whether the server ends
+_BACKLOG = 1000  # connections that the system keeps until they are accepted
 _FILES_PER_CONNECTION = 6  # control, poll, listening and data sockets, the upload, one to spare
 
 log = logging.getLogger(__name__)
@@ -32,35 +37,49 @@ class FtpServer(ThreadedFTPServer):
     max_cons = 0  # pyftpdlib's own counting lets one too many in, and then refuses that one its data connection
 
     def __init__(self, address: tuple[str, int], handler: type[Session], settings: FtpServerSettings) -> None:
-        self._max_connections = settings.max_connections
-        self._max_per_address = settings.max_connections_per_address
-        super().__init__(address, handler)
+        self._lobby = Lobby()
+        self._places = Places(settings.max_connections, settings.max_connections_per_address)
+        super().__init__(address, handler, backlog=_BACKLOG)
 
     def serve_once(self) -> None:
         """Accept what is waiting; returns after WAKE_SECONDS at the latest."""
         self.serve_forever(timeout=WAKE_SECONDS, blocking=False, handle_exit=False)
 
     def handle_accepted(self, sock: socket.socket, addr: tuple[Any, ...]) -> None:
-        # pyftpdlib keeps the address of each open connection in ip_map
-        if len(self.ip_map) >= self._max_connections:
-            _turn_away(sock, "Too many connections")
-        elif self.ip_map.count(addr[0]) >= self._max_per_address:
-            _turn_away(sock, "Too many connections from your address")
-        else:
-            super().handle_accepted(sock, addr)
+        session = FTPServer.handle_accepted(self, sock, addr)  # not the one that begins a thread
+        if session is not None and session.connected:
+            self._lobby.enter(session)
+
+    def admit(self, session: Session) -> str:
+        """It knows the password, and gets a thread in the next round of the loop. Returns why it cannot, or nothing."""
+        reason = self._places.take(session)
+        if not reason:
+            self._lobby.leave(session)
+            self.ioloop.call_later(0, self._begin_thread, session, _errback=session.handle_error)
+        return reason
+
+    def forget(self, session: Session) -> None:
+        """It is closed. Any thread may say so, but only this one about a session that has no thread yet."""
+        self._lobby.leave(session)
+        self._places.leave(session)
+
+    def _begin_thread(self, session: Session) -> None:
+        if not session.connected:
+            return
+        session.leave_main_loop()
+        thread = threading.Thread(target=self._loop, args=(session,), name="session")
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no more of them
+            log.error("a session got no thread", exc_info=True)
+            session.close()
+            return
+        with self._lock:
+            self._active_tasks.append(thread)
 
     def handle_error(self) -> None:
         # pyftpdlib would close the listening socket, for good, when accepting fails once
         log.error("a connection could not be accepted", exc_info=sys.exception())
-
-
-def _turn_away(sock: socket.socket, reason: str) -> None:
-    log.warning("%s: a connection was turned away", reason)
-    with sock:
-        try:
-            sock.send(f"421 {reason}, come back later.\r\n".encode())
-        except OSError:
-            log.debug("it was gone already")
 
 
 def make_server(settings: FtpServerSettings, folder: Path, inbox: Inbox) -> FtpServer:
@@ -78,7 +97,7 @@ def _handler_class(settings: FtpServerSettings, folder: Path, inbox: Inbox) -> t
     """pyftpdlib takes what sessions share from their class."""
     shared: dict[str, Any] = {
         "inbox": inbox,
-        "authorizer": Account(settings.token),
+        "authorizer": Account(settings.token, settings.user, settings.password),
         "passive_ports": _ports(settings.passive_ports),
     }
     if not settings.tls_cert:
@@ -114,7 +133,7 @@ def _tls_handler_class(certificate: Path, key: Path, shared: dict[str, Any]) -> 
 def _allow_open_files(connections: int) -> None:
     """Without a free file number nothing can be accepted. The usual limit of 1,024 is for 170 connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 100 + _FILES_PER_CONNECTION * connections
+    wanted = 100 + MAX_WAITING + _FILES_PER_CONNECTION * connections
     if soft != resource.RLIM_INFINITY and soft < wanted:
         limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

@@ -1,18 +1,22 @@
 """One FTP connection: which commands there are and what they do. The names it shows are made up, not the disk's.
 
-pyftpdlib runs each session in a thread of its own (see server), so a command may wait for the disk.
+After the login it runs in a thread of its own (see server), so a command may wait for the disk; before, it may not.
 """
 
+import contextlib
 import logging
 import posixpath
 import socket
 import sys
+import time
 from typing import Any, ClassVar
 
 from pyftpdlib.exceptions import FilesystemError
 from pyftpdlib.handlers import DTPHandler, FTPHandler
 
+from common.ftp import VERIFIES
 from server.ftpserver.inbox import Inbox, Refused, SendAgain
+from server.ftpserver.login import Newcomer
 from server.ftpserver.uploads import NotNow, Place, TooLong, Upload, Uploads, is_domain_folder, place_of
 
 # Everything else is refused as unknown, and does not show in FEAT or HELP: no reading, listing, deleting,
@@ -22,7 +26,8 @@ COMMANDS = (
     "NOOP", "FEAT", "HELP", "SYST", "OPTS", "AUTH", "PBSZ", "PROT",
 )  # fmt: skip
 IDLE_SECONDS = 120.0  # a control connection without a command; the client simply connects anew
-STALL_SECONDS = 60.0  # a data connection without a byte
+STALL_SECONDS = 60.0  # after which a data connection must have brought enough
+LEAST_BYTES_PER_SECOND = 1000
 
 _OUTSIDE = "\0"  # what is no valid path
 
@@ -69,7 +74,8 @@ class Names:
         if not is_domain_folder(path):
             raise FilesystemError("Only folders of domains can be made")
         try:
-            self.cmd_channel.inbox.make_folder(path.removeprefix("/"))
+            # Nothing is made: a folder comes with its first bundle, so that nobody can litter.
+            self.cmd_channel.inbox.check_folder(path.removeprefix("/"))
         except Refused as error:
             raise FilesystemError(str(error)) from error
 
@@ -89,11 +95,28 @@ class DataChannel(DTPHandler):
     timeout = STALL_SECONDS
     _resp: tuple[Any, ...]
     _error: bool
+    _lastdata: int
 
     def __init__(self, sock: socket.socket, cmd_channel: Any) -> None:
         # Otherwise a TLS handshake waits for a delayed acknowledgement: 40 ms for each file.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().__init__(sock, cmd_channel)
+
+    def handle_timeout(self) -> None:
+        """Called after each STALL_SECONDS."""
+        received = self.get_transmitted_bytes()
+        if received - self._lastdata >= self.timeout * LEAST_BYTES_PER_SECOND:
+            self._lastdata = received
+        else:
+            session = self.cmd_channel
+            self._cut_off("421 Data connection timed out.")
+            session.end("")
+
+    def close(self) -> None:
+        upload = self.file_obj
+        if not self._closed and self.transfer_finished and upload is not None and upload.place.is_manifest:
+            self.cmd_channel.inbox.keep(upload)  # before the client hears that it has arrived
+        super().close()
 
     def handle_error(self) -> None:
         error = sys.exception()
@@ -110,8 +133,8 @@ class DataChannel(DTPHandler):
         self.close()
 
 
-class Session(FTPHandler):
-    """One control connection. Created by the main thread, from then on used by its own; owns its uploads."""
+class Session(Newcomer):
+    """One control connection. Used by the main thread until it has logged in, then by its own; owns its uploads."""
 
     inbox: Inbox  # set in the subclass that the server makes
     abstracted_fs = Names
@@ -120,23 +143,30 @@ class Session(FTPHandler):
     banner = "Pavouk takes bundles."
     timeout = IDLE_SECONDS
     permit_foreign_addresses = False
-    _idler: Any
 
     def __init__(self, conn: Any, server: Any, ioloop: Any = None) -> None:
         self.uploads: Uploads = self.inbox.uploads()
         self._renaming: Place | None = None
+        self._storing = False
+        self._worked_at = time.monotonic()
         super().__init__(conn, server, ioloop)
+        self._extra_feats: list[str] = [*self._extra_feats, VERIFIES]
 
-    def add_channel(self, map: Any = None, events: Any = None) -> None:
-        super().add_channel(map, events)
-        if self.ioloop is not self.server.ioloop:
-            self._move_idle_timer()
+    def idle_seconds(self) -> float:
+        """Since when nothing was uploaded or stored; 0 while something is. Any thread may ask."""
+        channel = getattr(self, "data_channel", None)
+        works = self._storing or (channel is not None and channel.file_obj is not None)
+        return 0.0 if works else time.monotonic() - self._worked_at
 
-    def _move_idle_timer(self) -> None:
-        # It was started in the loop of the main thread, which must not touch a session that runs elsewhere.
-        if self._idler is not None and not self._idler.cancelled:
-            self._idler.cancel()
-        self._idler = self.ioloop.call_later(self.timeout, self.handle_timeout, _errback=self.handle_error)
+    def hang_up(self) -> None:
+        """Its own thread sees the end of what is sent, and closes. Any thread may call it."""
+        shut_down = getattr(self.socket, "sock_shutdown", self.socket.shutdown)  # over TLS, the first
+        with contextlib.suppress(OSError):
+            shut_down(socket.SHUT_RD)
+
+    def _on_dtp_close(self) -> None:
+        self._worked_at = time.monotonic()
+        super()._on_dtp_close()
 
     def pre_process_command(self, line: str, cmd: str, arg: str) -> None:
         if cmd in self.proto_cmds:
@@ -180,6 +210,7 @@ class Session(FTPHandler):
         if bundle is None:
             self.respond("450 It was not received in this session: send it again.")
             return
+        self._storing = True
         try:
             self.inbox.accept(place, bundle, manifest)
         except Refused as error:
@@ -193,10 +224,12 @@ class Session(FTPHandler):
             self.respond("250 Stored.")
         finally:
             self.uploads.drop(place, beside)
+            self._storing, self._worked_at = False, time.monotonic()
 
     def close(self) -> None:
         super().close()
         self.uploads.drop_all()
+        self.server.forget(self)
 
 
 def _printable(error: Exception) -> str:

@@ -61,7 +61,8 @@ def place_of(path: str) -> Place | None:
 class Upload:
     """One file under way, in the shape of the file object that pyftpdlib writes to. Hashed as it comes."""
 
-    def __init__(self, path: Path, max_bytes: int) -> None:
+    def __init__(self, place: Place, path: Path, max_bytes: int) -> None:
+        self.place = place
         self.path = path
         self.name = str(path)
         self.size = 0
@@ -115,7 +116,7 @@ class Uploads:
         if len(self._files) >= MAX_PENDING:
             raise NotNow(f"{MAX_PENDING} files are waiting to be renamed")
         limit = self._max_manifest_bytes if place.is_manifest else self._max_bundle_bytes
-        upload = Upload(self._incoming / f"{next(_numbers)}{TEMPORARY_SUFFIX}", limit)
+        upload = Upload(place, self._incoming / f"{next(_numbers)}{TEMPORARY_SUFFIX}", limit)
         self._files[place] = upload
         return upload
 

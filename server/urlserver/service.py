@@ -99,8 +99,8 @@ def _job_settings(settings: Settings) -> JobSettings:
     return JobSettings(
         ftp_host="" if everywhere else ftp.ip,
         ftp_port=ftp.ftp_port,
-        ftp_user=FTP_USER,
-        ftp_password=ftp_password(ftp.token),
+        ftp_user=ftp.user or FTP_USER,
+        ftp_password=ftp.password or ftp_password(ftp.token),
         ftp_tls=bool(ftp.tls_cert),
         agent_name=server.agent_name,
         contact=server.contact,

@@ -71,6 +71,18 @@ def test_curl_hands_in_a_bundle(server, tmp_path):
 
 
 @needs_curl
+def test_curl_hands_in_a_bundle_in_two_calls(server, tmp_path):
+    """As the manual shows it: the bundle comes in another session than its manifest."""
+    bundle = make_bundle(tmp_path, "curl-twice.org")
+    base = f"{server.url}/curl-twice.org/{bundle.name}"
+    assert curl("-T", manifest_path(bundle), f"{base}.manifest.part").returncode == 0
+    renaming = ("-Q", f"-RNFR {bundle.name}.part", "-Q", f"-RNTO {bundle.name}")
+    ended = curl("-T", bundle, *renaming, f"{base}.part")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert stored_bundles(server.pages)[bundle.name] == bundle.read_bytes()
+
+
+@needs_curl
 def test_curl_learns_that_a_bundle_arrived_broken(server, tmp_path):
     bundle = make_bundle(tmp_path, "curl-broken.org")
     content = bundle.read_bytes()

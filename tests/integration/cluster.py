@@ -9,6 +9,7 @@ from pathlib import Path
 
 from client.coordinator import Coordinator
 from common.bundle import PageEntry, parse_bundle_name, read_pages
+from common.config import load
 from common.errors import RemoteUnavailable
 from common.wire import Totals
 from onehost.parts import free_port
@@ -21,7 +22,9 @@ _QUICK = ("--lease-seconds", "20", "--retry-wait", "0.2", "--report-seconds", "2
 class Cluster:
     """Starts, kills and restarts the programs. The ports stay the same over restarts."""
 
-    def __init__(self, folder: Path, start_urls: Sequence[str], stack: ExitStack, *options: str) -> None:
+    def __init__(
+        self, folder: Path, start_urls: Sequence[str], stack: ExitStack, *options: str, receiver: int | None = None
+    ) -> None:
         self.host = folder / "host"
         self._folder = folder
         self._stack = stack
@@ -29,9 +32,10 @@ class Cluster:
         self._options = options
         self.processes = 1  # of a client
         self.threads = 4  # pairs of each
-        self._ports = {"ftp": free_port(), "url": free_port()}
+        self._ports = {"ftp": receiver or free_port(), "url": free_port()}
         self.programs: dict[str, Running] = {}
-        self.start("ftp")
+        if receiver is None:
+            self.start("ftp")
         self.start("url")
         self.coordinator = Coordinator(self.url, "test")
 
@@ -86,7 +90,8 @@ class Cluster:
 
     def stored(self) -> list[PageEntry]:
         """Every stored page, read from the bundles and checked against their manifests."""
-        return [entry for bundle in stored_bundles(self.host / "Pages") for entry, _, _ in read_pages(bundle)]
+        pages = load(self.host).pages
+        return [entry for bundle in stored_bundles(pages) for entry, _, _ in read_pages(bundle)]
 
     def stored_urls(self) -> Counter[str]:
         """How often each identity is stored."""
@@ -99,8 +104,13 @@ def stored_bundles(pages: Path) -> list[Path]:
 
 
 @contextmanager
-def run_cluster(folder: Path, start_urls: Sequence[str], *options: str) -> Iterator[Cluster]:
-    """A host with both servers; the test starts the clients. Everything ends with the block."""
+def run_cluster(
+    folder: Path, start_urls: Sequence[str], *options: str, receiver: int | None = None
+) -> Iterator[Cluster]:
+    """A host with both servers; the test starts the clients. Everything ends with the block.
+
+    With `receiver` another FTP server, on that port, takes the bundles; host/config.cfg says with which account.
+    """
     with ExitStack() as stack:
-        yield Cluster(folder, start_urls, stack, *options)
+        yield Cluster(folder, start_urls, stack, *options, receiver=receiver)
     shutil.rmtree(folder, ignore_errors=True)

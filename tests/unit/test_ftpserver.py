@@ -3,7 +3,7 @@
 import contextlib
 import ftplib
 import io
-import os
+import random
 import socket
 import threading
 
@@ -93,7 +93,7 @@ def test_nothing_else_is_offered(session, command):
 
 def test_what_is_not_offered_is_not_announced(session):
     features = set(session.sendcmd("FEAT").split("\n")[1:-1])
-    assert {line.strip() for line in features} == {"EPSV", "TVFS", "UTF8"}
+    assert {line.strip() for line in features} == {"EPSV", "PAVOUK", "TVFS", "UTF8"}
     assert {word for word in session.sendcmd("HELP").split() if word.isupper()} == {
         "CDUP", "CWD", "EPSV", "FEAT", "HELP", "MKD", "NOOP", "OPTS", "PASS", "PASV", "PWD", "QUIT", "RNFR", "RNTO",
         "STOR", "SYST", "TYPE", "USER",
@@ -304,10 +304,22 @@ def test_nothing_can_be_done_without_logging_in(server):
             refused(session, command, "530")
 
 
-def test_noise_on_the_control_connection_ends_nothing(server, session):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
-        connection.sendall(b"\xff\xfe\x00" * 5000 + b"\r\n" + os.urandom(20_000) + b"\r\nQUIT\r\n")
+NOISE = b"\xff\xfe\x00" * 5000 + b"\r\n" + random.Random(1).randbytes(20_000) + b"\r\nQUIT\r\n"
+
+
+def test_noise_before_the_login_is_cut_off(server, session):
+    address = "127.0.0.1", server.port
+    with socket.create_connection(address, timeout=20) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(NOISE)
         while connection.recv(65536):
+            pass
+    assert session.sendcmd("NOOP").startswith("200")
+
+
+def test_noise_on_the_control_connection_ends_nothing(server, session):
+    with log_in(server) as other:
+        other.sock.sendall(NOISE)
+        while other.sock.recv(65536):
             pass
     assert session.sendcmd("NOOP").startswith("200")
 

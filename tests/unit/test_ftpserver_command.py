@@ -121,37 +121,37 @@ def test_the_classic_file_is_enough(tmp_path):
         assert program.stop() == 0
 
 
-def test_connections_are_limited_in_all_and_per_address(tmp_path):
+def test_sessions_are_limited_in_all_and_per_address(tmp_path):
     with run_ftp_server(tmp_path, "--max-connections", "3", "--max-connections-per-address", "2") as server:
-        held = [_greeted(server, "127.0.0.1") for _ in range(2)]
+        held = [_logged_in(server, "127.0.0.1") for _ in range(2)]
         with pytest.raises(ftplib.error_temp, match="421 Too many connections from your address"):
-            _greeted(server, "127.0.0.1")
-        held.append(_greeted(server, "127.0.0.2"))
+            _logged_in(server, "127.0.0.1")
+        held.append(_logged_in(server, "127.0.0.2"))
         with pytest.raises(ftplib.error_temp, match="421 Too many connections,"):
-            _greeted(server, "127.0.0.3")
+            _logged_in(server, "127.0.0.3")
         with pytest.raises(RemoteUnavailable, match="421"):
             server.uploader().upload(make_bundle(tmp_path))
         # all three can work, and a place is free again when one has gone
         for session in held:
-            session.login(FTP_USER, ftp_password(TOKEN))
             session.storbinary("STOR /a.org/a.org.17.1.tar.bz2.part", open(os.devnull, "rb"))  # noqa: PTH123, SIM115
         held.pop(0).quit()
-        held.append(_greeted_at_last(server, "127.0.0.4"))
+        held.append(_logged_in_at_last(server, "127.0.0.4"))
         for session in held:
             session.close()
 
 
-def _greeted(server, source):
+def _logged_in(server, source):
     session = ftplib.FTP(timeout=20)
     session.connect("127.0.0.1", server.port, source_address=(source, 0))
+    session.login(FTP_USER, ftp_password(TOKEN))
     return session
 
 
-def _greeted_at_last(server, source):
+def _logged_in_at_last(server, source):
     """The server says goodbye a moment before it gives the place free."""
     for _ in range(1000):
         try:
-            return _greeted(server, source)
+            return _logged_in(server, source)
         except ftplib.error_temp:
             continue
     raise AssertionError("the place never became free")

@@ -210,9 +210,15 @@ def answering(*replies, hold=False):
         ([b"x" * 100_000 + b"\r\n"], RemoteUnavailable, "cannot be reached"),
         ([b"220 x\r\n", b"331 x\r\n", b"530 no\r\n"], RemoteUnavailable, "530 no"),
         ([b"220 x\r\n", b"230 x\r\n", b"200 x\r\n", b"450 later\r\n"], RemoteUnavailable, "450 later"),
-        ([b"220 x\r\n", b"230 x\r\n", b"200 x\r\n", b"227 nonsense\r\n"], RemoteUnavailable, "227 nonsense"),
+        (
+            [
+                b"220 x\r\n", b"230 x\r\n", b"500 x\r\n", b'257 "/"\r\n', b"200 x\r\n", b"550 x\r\n", b"200 x\r\n",
+                b"227 nonsense\r\n",
+            ],
+            RemoteUnavailable, "227 nonsense",
+        ),
     ],
-)
+)  # fmt: skip
 def test_whatever_a_server_answers_becomes_one_of_two_errors(tmp_path, replies, expected, words):
     with answering(*replies) as port:
         uploader = Uploader("127.0.0.1", port, "user", "password")
