@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from common.errors import PavoukError
+from common.tokens import VARIABLE
 
 _END_SECONDS = 1.0
 
@@ -32,6 +33,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what it prints is no output of ours
                 pass_fds=[handle],
+                env={name: value for name, value in os.environ.items() if name != VARIABLE},  # it needs no secret
                 start_new_session=True,  # Ctrl-C is for us, and it can be killed with all that it has started
             )
 

@@ -13,6 +13,8 @@ from typing import Self
 
 import daemon
 
+from common.files import PRIVATE_UMASK
+
 _POLL_SECONDS = 0.1
 _GRACE_SECONDS = 0.5  # who only looks whether the lock is free holds it for a moment, too
 _READY = b"ready"
@@ -31,7 +33,7 @@ class PidFile:
 
     def acquire(self) -> None:
         """Take the lock. It stays with the daemon when this process forks."""
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         deadline = time.monotonic() + _GRACE_SECONDS
         while not _locked(handle):
             if time.monotonic() > deadline:
@@ -149,7 +151,7 @@ def _run_detached(pid_file: PidFile, folder: Path, writer: int, work: Callable[[
     context = daemon.DaemonContext(
         working_directory=str(folder),
         files_preserve=[pid_file.handle, writer],
-        umask=0o022,
+        umask=PRIVATE_UMASK,
         detach_process=True,  # left to itself, python-daemon stays when our parent is process 1, as in a container
         # Handled by the command itself, the same way as in the foreground.
         signal_map={signal.SIGTTIN: None, signal.SIGTTOU: None, signal.SIGTSTP: None},

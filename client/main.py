@@ -29,7 +29,7 @@ from common.clock import SystemClock
 from common.config import add_common_options, add_options, from_options
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError
-from common.files import publish
+from common.files import keep_private, private_folder, publish
 from common.settings import Settings
 from common.wire import JobSettings, Outcome
 
@@ -53,10 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "foreground": _foreground,
     }
     try:
-        settings = from_options(options)
+        keep_private()
+        settings = from_options(options, ("client",))
         settings = replace(settings, folder=settings.folder.absolute())  # a daemon changes its folder
         if options.command in ("start", "restart", "foreground"):
-            _state_folder(settings).mkdir(parents=True, exist_ok=True)
+            private_folder(_state_folder(settings))
         return commands[options.command](settings, PidFile(_state_folder(settings) / _PID_NAME))
     except PavoukError as error:
         print(f"clientCrawler: {error}", file=sys.stderr)

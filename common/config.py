@@ -1,7 +1,7 @@
 """Reads the settings: config.cfg first, then the command line. Also writes the sample file.
 
-The command line overrides the file, the file overrides the defaults. Anything unknown or out of range raises
-ConfigError with file, line and what was expected.
+The command line overrides the file, the file overrides the defaults; for the token see tokens.py. Anything unknown or
+out of range raises ConfigError with file, line and what was expected.
 """
 
 import argparse
@@ -17,8 +17,11 @@ from typing import Any, TypeVar
 from common.errors import ConfigError
 from common.expressions import BadExpression
 from common.settings import SECTIONS, Key, Settings, default_of, keys_of, written
+from common.tokens import from_environment, warn_if_open, warn_of_line, with_tokens
 
 FILE_NAME = "config.cfg"
+FILE_VARIABLE = "PAVOUK_CONFIG"
+OWNERS = tuple(attribute for attribute, _ in SECTIONS.values())
 _SAMPLE_WIDTH = 100
 _LONGEST_SHOWN = 100  # characters of a bad value
 S = TypeVar("S")
@@ -45,7 +48,7 @@ def _sample_section(name: str, section_class: type) -> str:
 
 def load(folder: Path, file: Path | None = None) -> Settings:
     """The settings of a work folder: those of `file`, or of config.cfg in the folder or in its config/ folder."""
-    return _completed(_load(folder, file))
+    return _completed(with_tokens(_load(folder, file), OWNERS))
 
 
 def _load(folder: Path, file: Path | None) -> Settings:
@@ -54,7 +57,12 @@ def _load(folder: Path, file: Path | None) -> Settings:
         file = next(filter(os.path.lexists, places), None)
         if file is None:
             return Settings(folder=folder)
-    return _read(file, folder)
+    settings = _read(file, folder)
+    if any(getattr(settings, attribute).token for attribute in OWNERS):
+        warn_if_open(file, "holds a token")
+    elif settings.ftp_server.password:
+        warn_if_open(file, "holds a password")
+    return settings
 
 
 def _read(file: Path, folder: Path) -> Settings:
@@ -91,7 +99,8 @@ def _parse_section(file: Path, text: str, section: str, section_class: type[S], 
             known = ", ".join(key.name for _, key in by_name.values())
             raise ConfigError(f"{place}unknown key {name!r} in [{section}], expected one of {known}")
         field_name, key = by_name[name]
-        values[field_name] = _parse_value(key, value, f"{place}{key.name} = {_shortened(value.strip())} in [{section}]")
+        shown = "…" if key.is_secret else _shortened(value.strip())
+        values[field_name] = _parse_value(key, value, f"{place}{key.name} = {shown} in [{section}]")
     return section_class(**values)
 
 
@@ -186,20 +195,51 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--config", type=Path, metavar="FILE",
-        help="Configuration file. Default: config.cfg in the work folder, or in its config/ folder.",
+        help=f"Configuration file. Default: the one that the environment variable {FILE_VARIABLE} names, or config.cfg "
+        "in the work folder, or in its config/ folder.",
     )
 
 
-def from_options(options: argparse.Namespace) -> Settings:
-    """The settings for a command line: file first, then what the options of `add_options` say."""
-    settings = _load(options.dir, options.config)
-    for name, value in vars(options).items():
-        attribute, dot, field_name = name.partition(".")
-        if dot and value is not None:
-            section = getattr(settings, attribute)
-            key = keys_of(type(section))[field_name]
-            option = "--" + key.name.lower().replace("_", "-")
-            text = "\n".join(value) if isinstance(value, list) else value
-            parsed = _parse_value(key, text, f"{option} {_one_line(text)}")
-            settings = replace(settings, **{attribute: replace(section, **{field_name: parsed})})
-    return _completed(settings)
+def from_options(
+    options: argparse.Namespace, tokens: Sequence[str] = OWNERS, environment: Mapping[str, str] = os.environ
+) -> Settings:
+    """The settings for a command line: file first, then what the options of `add_options` say. With the tokens of
+    those sections that the program needs."""
+    named = environment.get(FILE_VARIABLE)
+    settings = _load(options.dir, options.config or (Path(named) if named else None))
+    given = {name: value for name, value in vars(options).items() if "." in name and value is not None}
+    for name, value in given.items():
+        attribute, _, field_name = name.partition(".")
+        settings = _with_option(settings, attribute, field_name, value)
+    settings = _without_other_token(settings, given)
+    is_told = any(name.endswith((".token", ".token_file")) for name in given)
+    _warn(settings, given, tokens)
+    return _completed(with_tokens(settings, tokens, "" if is_told else from_environment(environment)))
+
+
+def _with_option(settings: Settings, attribute: str, field_name: str, value: Any) -> Settings:
+    section = getattr(settings, attribute)
+    key = keys_of(type(section))[field_name]
+    option = "--" + key.name.lower().replace("_", "-")
+    text = "\n".join(value) if isinstance(value, list) else value
+    parsed = _parse_value(key, text, option if key.is_secret else f"{option} {_one_line(text)}")
+    return replace(settings, **{attribute: replace(section, **{field_name: parsed})})
+
+
+def _without_other_token(settings: Settings, given: Mapping[str, Any]) -> Settings:
+    """token and token_file say one thing in two ways: the one on the command line replaces that in the file."""
+    for attribute in OWNERS:
+        told = {name for name in ("token", "token_file") if f"{attribute}.{name}" in given}
+        if len(told) == 1:
+            [other] = {"token", "token_file"} - told
+            settings = replace(settings, **{attribute: replace(getattr(settings, attribute), **{other: ""})})
+    return settings
+
+
+def _warn(settings: Settings, given: Mapping[str, Any], tokens: Sequence[str]) -> None:
+    """About secrets that are not kept."""
+    if any(value for name, value in given.items() if name.endswith(".token")):
+        warn_of_line()
+    for attribute in tokens:
+        if key := getattr(getattr(settings, attribute), "tls_key", ""):
+            warn_if_open(settings.folder / key, "is a private key")

@@ -28,6 +28,7 @@ class Key:
     expected: str  # completes the sentence "expected …"
     parse: Callable[[str], Any]
     inherits: bool = False  # when empty, the [url_Server] key of that name counts
+    is_secret: bool = False  # its value is in no message
 
 
 def _text(expected: str = "text") -> tuple[str, Callable[[str], str]]:
@@ -55,6 +56,9 @@ def _port_range() -> tuple[str, Callable[[str], str]]:
 
 def _secret() -> tuple[str, Callable[[str], str]]:
     return _matching("a shared secret of printable ASCII characters without blanks", r"[!-~]*")
+
+
+_SECRET = _secret()
 
 
 def _switch() -> tuple[str, Callable[[str], bool]]:
@@ -102,7 +106,7 @@ def _key(
     name: str, default: Any, kind: tuple[str, Callable[[str], Any]], help: str, inherits: bool = False
 ) -> Any:
     expected, parse = kind
-    return field(default=default, metadata={"key": Key(name, help, expected, parse, inherits)})
+    return field(default=default, metadata={"key": Key(name, help, expected, parse, inherits, kind is _SECRET)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +221,10 @@ class UrlServerSettings:
         "Clients served at the same time; more wait in line.")
     max_message_bytes: int = _key("max_message_bytes", 32_000_000, _whole(100_000, 1_000_000_000),
         "A longer SOAP message is refused.")
-    token: str = _key("token", "", _secret(),
+    token: str = _key("token", "", _SECRET,
         "Secret that clients must show. Without one the server listens on loopback only.")
+    token_file: str = _key("token_file", "", _text("a file"),
+        "File that holds the token, relative to the work folder; instead of token.")
     tls_cert: str = _key("tls_cert", "", _text("a PEM file"),
         "Certificate chain (PEM) for TLS; empty for none.")
     tls_key: str = _key("tls_key", "", _text("a PEM file"),
@@ -251,12 +257,14 @@ class FtpServerSettings:
         "A longer upload is cut off and refused.")
     passive_ports: str = _key("passive_ports", "", _port_range(),
         "Range of ports for data connections, such as 50010-50050, when a firewall must know them; empty for any.")
-    token: str = _key("token", "", _secret(),
+    token: str = _key("token", "", _SECRET,
         "Secret shared with the URL server; empty takes the one of [url_Server].", inherits=True)
     user: str = _key("user", "", _matching("a name of printable ASCII characters without blanks", r"[!-~]*"),
         "Account that workers upload with; empty takes pavouk. For an FTP server that is not ftpServer.")
     password: str = _key("password", "", _secret(),
         "Password of that account; empty takes the one that follows from the token.")
+    token_file: str = _key("token_file", "", _text("a file"),
+        "File that holds the token, relative to the work folder; instead of token.")
     tls_cert: str = _key("tls_cert", "", _text("a PEM file"),
         "Certificate chain (PEM) for TLS; empty takes the one of [url_Server].", inherits=True)
     tls_key: str = _key("tls_key", "", _text("a PEM file"),
@@ -282,8 +290,10 @@ class ClientSettings:
     name: str = _key("name", "",
         _matching("at most 100 letters, digits or . _ : @ + -", r"[A-Za-z0-9._:@+-]{0,100}"),
         "How this worker is called at the server; empty makes one up and keeps it in the work folder.")
-    token: str = _key("token", "", _secret(),
+    token: str = _key("token", "", _SECRET,
         "The secret of the URL server; empty takes the one of [url_Server].", inherits=True)
+    token_file: str = _key("token_file", "", _text("a file"),
+        "File that holds the token, relative to the work folder; instead of token.")
     tls: bool = _key("tls", False, _switch(),
         "1 talks TLS to the URL server.")
     tls_ca: str = _key("tls_ca", "", _text("a PEM file"),

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from common.errors import PavoukError
 from common.settings import Settings
 from common.urls import host_of, identity
-from server.frontier.frontier import Rules
 from server.frontier.store import StoreError
-from server.opening import last_policy
-from server.policy.policy import Policy
+from server.opening import LastPolicy, last_policy
 
 _TRIES = 5  # a file of the frontier that we are about to open may just have been merged into another
 _WAIT_SECONDS = 0.2
@@ -33,12 +31,12 @@ def link_rules(settings: Settings) -> LinkRules:
     known = _patiently(settings)
     if known is None:
         return LinkRules(drop_index=settings.url_server.drop_index_names)
-    policy, rules = known
-    return LinkRules(_accepting(policy, rules.drop_index_names), rules.drop_index_names, True)
+    drop_index = known.rules.drop_index_names
+    return LinkRules(_accepting(known, drop_index), drop_index, True)
 
 
-def _accepting(policy: Policy, drop_index: bool) -> Callable[[str], bool]:
-    starts = {identity(url, drop_index) for url in policy.starts}
+def _accepting(known: LastPolicy, drop_index: bool) -> Callable[[str], bool]:
+    policy, starts = known.policy, {identity(url, drop_index) for url in known.starts}
 
     def accepts(address: str) -> bool:
         # A start URL is always inside, whatever the rules say.
@@ -47,7 +45,7 @@ def _accepting(policy: Policy, drop_index: bool) -> Callable[[str], bool]:
     return accepts
 
 
-def _patiently(settings: Settings) -> tuple[Policy, Rules] | None:
+def _patiently(settings: Settings) -> LastPolicy | None:
     for _ in range(_TRIES - 1):
         try:
             return last_policy(settings)

@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run crawlExport; returns the exit code."""
     try:
         options = parser().parse_args(argv)
-        settings = from_options(options)
+        settings = from_options(options, tokens=())
         logs.set_up("WARNING")
         with Harvest(settings.pages) as harvest:
             number = options.action(harvest, options, settings)

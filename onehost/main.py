@@ -13,9 +13,12 @@ from common import VERSION
 from common.config import add_common_options, add_options, from_options, given_options
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
+from common.files import private_folder, publish
 from common.page import iso_time
+from common.secrets import host_secret
+from common.seeds import Seeds, add_seeds_option, start_addresses
 from common.settings import Settings, UrlServerSettings, default_of
-from common.urls import typed
+from common.tokens import VARIABLE
 from common.wire import Totals
 from onehost.copies import lay_out, prepare
 from onehost.crawler_options import take_over
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from client.coordinator import Coordinator
 
 SUMMARY_NAME = "summary.txt"
+SEEDS_NAME = "seeds.txt"  # in .mem/, until the end of a run that urlServer has begun with all of them
 _SHORT_TICK_SECONDS, _TICK_SECONDS = 0.05, 0.25
 _LINE_SECONDS = 2.0
 _RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries come sooner than in a long crawl
@@ -32,21 +36,21 @@ _AT_ONCE = ("max_time", "max_bytes")  # limits that end a crawl also while jobs 
 _INTERRUPTED = 130  # as shells count a program that SIGINT ended
 _INTERRUPTED_TEXT = "interrupted; run the same command again to go on"
 
-# Keys that crawl sets itself: addresses and ports on loopback, no TLS between its own parts.
-_OWN_URL_SERVER = ("ip", "server_port", "start_urls", "token", "tls_cert", "tls_key")
+# Keys that crawl sets itself: addresses and ports on loopback, a token of its own, no TLS between its own parts.
+_OWN_URL_SERVER = ("ip", "server_port", "start_urls", "token", "token_file", "tls_cert", "tls_key")
 _OWN_FTP_SERVER = (
-    "ip", "ftp_port", "token", "user", "password", "tls_cert", "tls_key", "passive_ports", "log_level",
+    "ip", "ftp_port", "token", "token_file", "user", "password", "tls_cert", "tls_key", "passive_ports", "log_level",
 )  # fmt: skip
-_OWN_CLIENT = ("server_ip", "server_port", "token", "tls", "tls_ca", "name", "log_level")
+_OWN_CLIENT = ("server_ip", "server_port", "token", "token_file", "tls", "tls_ca", "name", "log_level")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawl; returns the exit code."""
     options = _parser().parse_args(argv)
-    ending = Ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     try:
         classic = take_over(options)
         settings = _checked(options)
+        ending = Ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         if classic.repository is not None:
             prepare(classic.repository)
         code = Crawl(options, settings, ending, classic.logs_on_screen).run()
@@ -56,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PavoukError as error:
         print(f"crawl: {error}", file=sys.stderr)
         return 1 if isinstance(error, PartFailed) else 2
+    except KeyboardInterrupt:  # while seeds were typed, say
+        return _INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -71,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         "--crawler-conf", type=Path, metavar="FILE",
         help="A classic crawler file (<crawler-options> …); options on the command line count more.",
     )  # fmt: skip
+    add_seeds_option(parser)
     add_common_options(parser)
     parser.set_defaults(dir=None)  # a crawler file may say where to work
     add_options(parser, "url_Server", skip=_OWN_URL_SERVER)
@@ -81,18 +88,31 @@ def _parser() -> argparse.ArgumentParser:
 
 def _checked(options: argparse.Namespace) -> Settings:
     """Mistakes are found before anything is started."""
-    settings = from_options(options)
-    starts = (*settings.url_server.start_urls, *options.urls)
-    if not starts and not settings.memory.exists():
+    settings = from_options(options, tokens=())
+    starts = start_addresses((*settings.url_server.start_urls, *options.urls))
+    seeds = Seeds(options.seeds, _say)
+    if not starts and not options.seeds and not settings.memory.exists():
         raise ConfigError("give a start URL, such as: crawl http://example.org/")
-    for url in starts:
-        if typed(url) is None:
-            raise ConfigError(f"start URL {url!r} is no http or https URL")
     try:
-        settings.memory.mkdir(parents=True, exist_ok=True)
+        private_folder(settings.memory)
+        if options.seeds:
+            _take_in(seeds, settings.memory / SEEDS_NAME)
     except OSError as error:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
+    if not starts and options.seeds and not seeds.good:
+        raise ConfigError(f"there is no start URL in {options.seeds}")
     return settings
+
+
+def _take_in(seeds: Seeds, file: Path) -> None:
+    """Copy the good ones: urlServer reads them once more when it is started again."""
+    publish(file, (f"{address}\n".encode() for address in seeds))
+    if not seeds.good:
+        file.unlink()
+
+
+def _say(text: str) -> None:
+    print(f"crawl: {text}", file=sys.stderr, flush=True)
 
 
 class Crawl:
@@ -106,10 +126,17 @@ class Crawl:
         self._ending = ending
         self._started = time.monotonic()
         self._blacklist = settings.memory / "blacklist.txt"
+        self._seeds = settings.memory / SEEDS_NAME
         logs = settings.memory
-        self._ftp = Part("ftpServer", "server.ftpserver.main", "listens on", logs / "ftpServer.log", logs_on_screen)
-        self._url = Part("urlServer", "server.urlserver.main", "listens on", logs / "urlServer.log", logs_on_screen)
-        self._client = Part("clientCrawler", "client.main", "works for", logs / "clientCrawler.log", logs_on_screen)
+        # Other users of this machine could connect to the parts, too.
+        self._token = host_secret(settings.memory)
+
+        def part(name: str, module: str, ready: str) -> Part:
+            return Part(name, module, ready, logs / f"{name}.log", logs_on_screen, {VARIABLE: self._token})
+
+        self._ftp = part("ftpServer", "server.ftpserver.main", "listens on")
+        self._url = part("urlServer", "server.urlserver.main", "listens on")
+        self._client = part("clientCrawler", "client.main", "works for")
         self._before = Totals()
         self._last = Totals()
         self._limit = ""  # that has ended the crawl
@@ -138,6 +165,7 @@ class Crawl:
                 part.ask_to_stop()
             for part in parts:
                 part.stop()
+        self._seeds.unlink(missing_ok=True)
         summary = self._summary(finished)
         (self._settings.folder / SUMMARY_NAME).write_text(summary, encoding="utf-8")
         print(summary, end="", flush=True)
@@ -154,7 +182,7 @@ class Crawl:
     def _start(self) -> "Coordinator | None":
         """All parts are started together, and we get ready while they do; the client asks until it is answered. None if
         we are interrupted meanwhile."""
-        loopback = ("--ip", "127.0.0.1", "--token", "", "--tls-cert", "", "--tls-key", "")
+        loopback = ("--ip", "127.0.0.1", "--tls-cert", "", "--tls-key", "")
         ftp_port, server_port = str(free_port()), str(free_port())
         self._ftp.launch((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
         server = [*self._common("url_server"), *loopback, "--server-port", server_port]
@@ -163,8 +191,10 @@ class Crawl:
             server += ["--retry-wait", _RETRY_WAIT]
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
             server += ["--scope", "host"]
+        if self._seeds.exists():
+            server += ["--seeds", str(self._seeds)]
         self._url.launch((*server, *self._options.urls))
-        where = ("--server-ip", "127.0.0.1", "--server-port", server_port, "--token", "", "--tls", "0")
+        where = ("--server-ip", "127.0.0.1", "--server-port", server_port, "--tls", "0")
         self._client.launch(("foreground", *self._common("client"), *where, "--max-wait", "5"))
         from client.coordinator import Coordinator  # zeep takes its time
 
@@ -172,7 +202,7 @@ class Crawl:
             part.wait_until_ready(lambda: self._ending.is_told)
         if self._ending.is_told:
             return None
-        coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "crawl")
+        coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "crawl", self._token)
         self._before = self._last = coordinator.totals(at_start=True)[0]
         return coordinator
 

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import BufferedReader
 from itertools import count, islice
 from pathlib import Path
 from typing import IO
 
 from common.errors import PavoukError
+from common.files import open_private
 from common.lifeline import end_with_parent
 
 _READY_SECONDS = 60.0
@@ -55,12 +56,21 @@ class Part:
     """One child process. Started, watched and stopped by the main thread; its output goes to a log file, and the log
     that it writes itself there, too, or to our own standard error."""
 
-    def __init__(self, name: str, module: str, ready: str, log: Path, log_on_screen: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        ready: str,
+        log: Path,
+        log_on_screen: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self._module = module
         self._ready = re.compile(ready.encode())
         self._log = log
         self._log_on_screen = log_on_screen
+        self._environment = environment or {}  # beside our own; here a secret is seen by its owner only
         self._arguments: Sequence[str] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: _Reader | None = None
@@ -77,7 +87,7 @@ class Part:
         """Start, without waiting."""
         self._arguments = arguments
         self._started = time.monotonic()
-        log = self._log.open("ab")
+        log = open_private(self._log, "ab")
         self._log_start = log.tell()
         self._process = subprocess.Popen(
             # -P: a folder of the user's that is called like one of our packages must not get in the way
@@ -85,20 +95,21 @@ class Part:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=None if self._log_on_screen else log,
+            env={**os.environ, **self._environment},
             start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
             preexec_fn=functools.partial(end_with_parent, os.getpid()),
         )
         self._reader = _Reader(self._process.stdout, log, self._ready)  # type: ignore[arg-type]
 
     def wait_until_ready(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Until it is ready, or nobody needs it any more. PartFailed if it does not become ready."""
+        """Until it is ready, or nobody needs it any more. PartFailed if it does not become ready, and says nothing."""
         assert self._process is not None
         assert self._reader is not None
-        deadline = time.monotonic() + _READY_SECONDS
+        since = time.monotonic()
         while not self._reader.is_decided(_LOOK_SECONDS):
             if is_over():
                 return
-            if time.monotonic() > deadline:
+            if time.monotonic() > max(since, self._reader.heard_at) + _READY_SECONDS:
                 self._process.kill()
                 break
         if not self._reader.is_ready:
@@ -148,6 +159,7 @@ class _Reader:
         self._log = log
         self._pattern = ready
         self.is_ready = False
+        self.heard_at = 0.0  # when it said something before it was ready
         self._done = threading.Event()  # it is ready, or has ended
         threading.Thread(target=self._copy, daemon=True).start()
 
@@ -160,6 +172,7 @@ class _Reader:
             for line in self._stream:
                 self._log.write(line)
                 self._log.flush()
+                self.heard_at = time.monotonic()
                 if self._pattern.search(line):
                     self.is_ready = True
                     self._done.set()

@@ -3,14 +3,15 @@ and tells others what rules it has."""
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from common.clock import Clock
 from common.settings import Settings, UrlServerSettings
-from server.frontier.frontier import START_URLS_KEY, Frontier, Rules
+from server.frontier.frontier import Frontier, Rules
 from server.frontier.rocks import RocksStore
+from server.frontier.starts import known_starts
 from server.frontier.store import Store, Table
 from server.frontier.visits import Period
 from server.policy.policy import Policy, policy_of
@@ -22,28 +23,49 @@ _log = logging.getLogger(__name__)
 _RULES_KEY, _POLICY_KEY = b"rules", b"policy"  # in the table META: what urlServer ran with last, as JSON
 
 
+class LastPolicy(NamedTuple):
+    """The rules that a crawl had last, and its start URLs, which they do not hold for."""
+
+    policy: Policy
+    rules: Rules
+    starts: list[str]
+
+
 def open_frontier(
-    settings: Settings, clock: Clock, starts: Sequence[str] = (), one_round: bool = False
+    settings: Settings,
+    clock: Clock,
+    starts: Iterable[str] = (),
+    one_round: bool = False,
+    take_in: Callable[[Frontier, Iterable[str]], object] = lambda frontier, starts: frontier.widen(list(starts)),
 ) -> Frontier:
-    """The frontier in the work folder. StoreError if it is in use or damaged. `one_round`: see `Rules`."""
+    """The frontier in the work folder, widened by further start URLs, or what else is to be done with them. StoreError
+    if it is in use or damaged. `one_round`: see `Rules`."""
     store = open_store(settings)
     # A continued crawl keeps the start URLs that it had before: its scope must not shrink.
-    all_starts = list(dict.fromkeys([*_known(store, START_URLS_KEY, []), *starts]))
-    policy, rules = policy_of(settings.url_server, all_starts), replace(_rules(settings), one_round=one_round)
-    notes = {START_URLS_KEY: all_starts, _RULES_KEY: asdict(rules)}
-    store.write([(Table.META, key, json.dumps(value).encode()) for key, value in notes.items()])
+    policy, rules = policy_of(settings.url_server, known_starts(store)), replace(_rules(settings), one_round=one_round)
+    store.write([(Table.META, _RULES_KEY, json.dumps(asdict(rules)).encode())])
     frontier = Frontier(store, policy, rules, clock)
+    if not frontier.totals().known:  # nothing that other rules have let in
+        _note_policy(store, policy)
+    take_in(frontier, starts)
     _enforce(store, frontier, policy)
     return frontier
 
 
 def _enforce(store: Store, frontier: Frontier, policy: Policy) -> None:
     """Rules that have changed since the last time count for what is queued, too. They are noted when that is done."""
-    rules = json.dumps(policy.as_stored()).encode()
-    if store.get(Table.META, _POLICY_KEY) != rules:
+    if store.get(Table.META, _POLICY_KEY) != _packed(policy):
         if excluded := frontier.narrow():
             _log.info("%d URLs that were queued do not belong to the crawl any more", excluded)
-        store.write([(Table.META, _POLICY_KEY, rules)])
+        _note_policy(store, policy)
+
+
+def _note_policy(store: Store, policy: Policy) -> None:
+    store.write([(Table.META, _POLICY_KEY, _packed(policy))])
+
+
+def _packed(policy: Policy) -> bytes:
+    return json.dumps(policy.as_stored()).encode()
 
 
 def open_store(settings: Settings) -> RocksStore:
@@ -57,20 +79,20 @@ def reopened(store: Store, settings: Settings, clock: Clock) -> Frontier:
     return Frontier(store, *_last(store, settings), clock)
 
 
-def last_policy(settings: Settings) -> tuple[Policy, Rules] | None:
+def last_policy(settings: Settings) -> LastPolicy | None:
     """What urlServer ran with last, or runs with; None if there is no frontier here. Reads without holding it up."""
     folder = settings.memory / STORE_FOLDER
     if not (folder / "CURRENT").exists():  # opening would make an empty one
         return None
     store = RocksStore(folder, read_only=True)
     try:
-        return _last(store, settings)
+        return LastPolicy(*_last(store, settings), list(known_starts(store)))
     finally:
         store.close()
 
 
 def _last(store: Store, settings: Settings) -> tuple[Policy, Rules]:
-    policy = Policy.restored(_known(store, _POLICY_KEY, {}), _known(store, START_URLS_KEY, []))
+    policy = Policy.restored(_known(store, _POLICY_KEY, {}), known_starts(store))
     known = _known(store, _RULES_KEY, {})
     if "period" in known:
         known["period"] = Period(**known["period"])

@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
+from itertools import islice
 from urllib.parse import urlsplit
 
 from common.addresses import is_metadata, may_be_named, plain
 from common.urls import host_of, resolve
 from server.frontier.frontier import Frontier
 
+_BATCH = 5_000  # start URLs in one change
 _MAX_NAMES = 1_000  # looked up in one go; who has more private hosts than that sets allow_private
 _THREADS = 16
 _SECONDS = 10.0  # for all of them together
@@ -27,12 +29,45 @@ _log = logging.getLogger(__name__)
 LookUp = Callable[[str], Sequence[str]]  # a name -> its addresses; OSError if it has none
 
 
-def begin_with(frontier: Frontier, urls: Iterable[str], again: bool = False) -> int:
+class LookUps:
+    """How many names may still be looked up for an operator who waits, and for how long: who starts with a million
+    hosts does not wait for a million name servers."""
+
+    def __init__(self, names: int = _MAX_NAMES, seconds: float = _SECONDS) -> None:
+        self._names = names
+        self.seconds = seconds
+        self._is_told = names == 0
+
+    def chosen(self, names: Sequence[str]) -> Sequence[str]:
+        """Those that may be looked up."""
+        chosen = names[: self._names if self.seconds > 0 else 0]
+        if len(chosen) < len(names) and not self._is_told:
+            self._is_told = True
+            _log.warning("only the first start hosts are looked up (%d): others may not be private", _MAX_NAMES)
+        self._names -= len(chosen)
+        return chosen
+
+
+def take_in(
+    frontier: Frontier, addresses: Iterable[str], on_progress: Callable[[int], None] = lambda number: None
+) -> None:
+    """Start URLs at the start of a server, bit by bit, however many they are. Tells how many there were so far."""
+    rest, look_ups, number = iter(addresses), LookUps(), 0
+    while batch := list(islice(rest, _BATCH)):
+        frontier.widen(batch)
+        begin_with(frontier, batch, look_ups=look_ups)
+        number += len(batch)
+        on_progress(number)
+
+
+def begin_with(
+    frontier: Frontier, urls: Iterable[str], again: bool = False, look_ups: LookUps | None = None
+) -> int:
     """Take in start URLs; returns how many were not known. `again`: hosts that were named before are looked up once
     more, because an operator names them now; at a restart nobody does."""
     addresses = [address for url in urls if (address := resolve(url))]
     hosts = list(dict.fromkeys(host_of(address) for address in addresses))
-    private = private_addresses(hosts if again else frontier.unnamed(hosts))
+    private = private_addresses(hosts if again else frontier.unnamed(hosts), look_ups=look_ups)
     return frontier.begin_with(addresses, private)
 
 
@@ -43,14 +78,15 @@ def _look_up(name: str) -> Sequence[str]:
 
 
 def private_addresses(
-    hosts: Sequence[str], look_up: LookUp = _look_up, seconds: float = _SECONDS
+    hosts: Sequence[str], look_up: LookUp = _look_up, seconds: float = _SECONDS, look_ups: LookUps | None = None
 ) -> dict[str, tuple[str, ...]]:
     """By host: the private addresses at which it is now, if any. Never those where machines keep their secrets."""
     names = {host: urlsplit(f"//{host}").hostname or "" for host in hosts}
     unknown = list(dict.fromkeys(name for name in names.values() if not _is_address(name)))
-    if len(unknown) > _MAX_NAMES:
-        _log.warning("of %d start hosts only %d are looked up: others may not be private", len(unknown), _MAX_NAMES)
-    found = _looked_up(unknown[:_MAX_NAMES], look_up, seconds)
+    look_ups = look_ups or LookUps(seconds=seconds)
+    began = time.monotonic()
+    found = _looked_up(look_ups.chosen(unknown), look_up, look_ups.seconds)
+    look_ups.seconds -= time.monotonic() - began
     private = {}
     for host, name in names.items():
         addresses = [plain(ip) for ip in ([name] if _is_address(name) else found.get(name, ()))]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from common.config import add_options, given_options
 from common.lifeline import end_with_parent
+from common.secrets import SECRET_NAME
 
 _LISTENS = re.compile(r"listens on http://127\.0\.0\.1:(\d+)")
 _POLL_SECONDS = 0.05
@@ -36,7 +37,7 @@ def main() -> int:
         if port is not None:
             given = client_options(rest)
             folders = [options.dir / f"client{number}" for number in range(2, options.clients + 1)]
-            others += [_client(port, folder, given) for folder in folders]
+            others += [_client(port, folder, options.dir / ".mem" / SECRET_NAME, given) for folder in folders]
         while crawl.poll() is None and not told:
             time.sleep(_POLL_SECONDS)
     finally:
@@ -65,9 +66,10 @@ def client_options(arguments: Sequence[str]) -> list[str]:
     return given_options(parser.parse_known_args(arguments)[0], "client")
 
 
-def _client(port: str, folder: Path, given: Sequence[str]) -> subprocess.Popen[bytes]:
+def _client(port: str, folder: Path, token: Path, given: Sequence[str]) -> subprocess.Popen[bytes]:
     folder.mkdir()
-    where = ["--server-ip", "127.0.0.1", "--server-port", port, "--token", "", "--tls", "0", "--max-wait", "5"]
+    where = ["--server-ip", "127.0.0.1", "--server-port", port, "--tls", "0", "--max-wait", "5"]
+    where += ["--token-file", str(token.absolute())]
     return _started("client.main", ["foreground", "--dir", str(folder), "--log-level", "WARNING", *given, *where])
 
 

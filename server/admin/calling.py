@@ -7,6 +7,7 @@ from typing import Protocol
 
 from common.clock import SystemClock
 from common.errors import PavoukError, RemoteUnavailable
+from common.secrets import known_host_secret
 from common.settings import Settings
 from server.admin.operator import Answer, Arguments, Operator
 from server.admin.remote import NotOurs, NotRunning, Place, Remote, configured_place, written_place
@@ -34,7 +35,8 @@ def running_server(settings: Settings, is_told: bool) -> Remote | None:
         return remote if _folder_of(remote) is not None else None
     written = written_place(settings)
     if written is not None:
-        remote = _remote(settings, written)
+        # A crawl on one machine has no other token than that of its work folder.
+        remote = _remote(settings, written, known_host_secret(settings.memory) or "")
         try:
             if _is_of(_folder_of(remote), settings):
                 return remote
@@ -61,9 +63,9 @@ def _is_of(folder: str | None, settings: Settings) -> bool:
     return folder == str(settings.folder.resolve())
 
 
-def _remote(settings: Settings, place: Place) -> Remote:
-    certificate = settings.url_server.tls_cert
-    return Remote(place, settings.url_server.token, settings.folder / certificate if certificate else None)
+def _remote(settings: Settings, place: Place, other_token: str = "") -> Remote:
+    certificate, token = settings.url_server.tls_cert, settings.url_server.token
+    return Remote(place, token or other_token, settings.folder / certificate if certificate else None)
 
 
 @contextmanager

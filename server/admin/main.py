@@ -3,22 +3,28 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from common import VERSION, logs
 from common.config import add_common_options, from_options
 from common.errors import PavoukError
+from common.files import keep_private
+from common.seeds import Seeds, add_seeds_option, start_addresses
 from common.settings import Settings
 from common.wire import Outcome
 from server.admin import show
 from server.admin.audit import copied, examine
-from server.admin.calling import opened_here, opened_store, running_server
+from server.admin.calling import Verbs, opened_here, opened_store, running_server
 from server.admin.operator import Answer
 from server.admin.repair import repair
 from server.frontier.frontier import FrontierError
 from server.frontier.store import StoreError
 
+_MAX_BATCH_CHARACTERS = 64_000  # of URLs in one request
+_MAX_LOOKED_UP = 1_000  # start URLs whose hosts are looked up, as they may be private
 _Arguments = Callable[[argparse.Namespace], dict[str, Any]]
 
 
@@ -26,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run crawlAdmin; returns the exit code."""
     try:
         options = parser().parse_args(argv)
-        settings = from_options(options)
+        keep_private()
+        settings = from_options(options, ("url_server",))
         logs.set_up("WARNING")
         code: int = options.action(options, settings)
     except (PavoukError, StoreError, FrontierError, OSError) as error:
@@ -60,8 +67,10 @@ def parser() -> argparse.ArgumentParser:
     priority = command("priority", "Let a host, or a URL of a host, be taken before others.", _priority)
     priority.add_argument("target", metavar="HOST|URL", help="What has a slash is a URL.")
     priority.add_argument("priority", metavar="N", help="0 as for other hosts; below 0 after them. The score of a URL.")
-    add = command("add", "Further start URLs.", lambda given: {"urls": given.urls})
-    add.add_argument("urls", nargs="+", metavar="URL")
+    add = command("add", "Further start URLs.")
+    add.set_defaults(action=_add)
+    add.add_argument("urls", nargs="*", metavar="URL")
+    add_seeds_option(add)
     blacklist = command("blacklist", "URLs that were given up, and why.", _blacklist)
     _add_choice(blacklist)
     blacklist.add_argument("--limit", type=int, metavar="N", help="Show at most so many. Default: 100.")
@@ -80,7 +89,7 @@ def _add_general_options(command: argparse.ArgumentParser) -> None:
     add_common_options(command)
     command.add_argument("--json", action="store_true", help="Answer with one JSON document.")
     group = command.add_argument_group("where urlServer listens (default: as it says itself, or as config.cfg says)")
-    for name in ("ip", "server_port", "token", "tls_cert"):
+    for name in ("ip", "server_port", "token", "token_file", "tls_cert"):
         option = "--" + name.replace("_", "-")
         group.add_argument(option, dest=f"url_server.{name}", metavar="VALUE")
 
@@ -120,7 +129,8 @@ def _given(**arguments: Any) -> dict[str, Any]:
 
 def _ask(options: argparse.Namespace, settings: Settings) -> int:
     arguments = options.arguments(options)
-    answer = _answer(options, settings, arguments)
+    with _asked(options, settings) as verbs:
+        answer = verbs.run(options.command, arguments)
     _print(options, answer)
     return 0 if _found(options.command, answer) else 1
 
@@ -132,13 +142,45 @@ def _print(options: argparse.Namespace, answer: Answer) -> None:
         print("\n".join(show.lines(options.command, answer)))
 
 
-def _answer(options: argparse.Namespace, settings: Settings, arguments: dict[str, Any]) -> Answer:
+@contextmanager
+def _asked(options: argparse.Namespace, settings: Settings) -> Iterator[Verbs]:
+    """Who answers: the running urlServer, or else the frontier in the work folder."""
     server = running_server(settings, is_told(options))
     if server is not None:
-        return server.run(options.command, arguments)
+        yield server
+        return
     with opened_here(settings) as operator:
         print("urlServer is not running: read from disk", file=sys.stderr)
-        return operator.run(options.command, arguments)
+        yield operator
+
+
+def _add(options: argparse.Namespace, settings: Settings) -> int:
+    if not options.urls and not options.seeds:
+        raise PavoukError("add what? Give URLs, or --seeds FILE")
+    urls = start_addresses(options.urls)
+    seeds = Seeds(options.seeds, lambda text: print(f"crawlAdmin: {text}", file=sys.stderr))
+    answer = {"added": 0, "known": 0}
+    with _asked(options, settings) as verbs:
+        for batch in _batches(chain(urls, seeds)):
+            look_up = sum(answer.values()) < _MAX_LOOKED_UP
+            for name, number in verbs.run("add", {"urls": batch, "look_up": look_up}).items():
+                answer[name] += number
+    _print(options, answer)
+    return 1 if seeds.bad else 0
+
+
+def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
+    """Each within what urlServer takes at the least (max_message_bytes)."""
+    batch: list[str] = []
+    size = 0
+    for url in urls:
+        if size + len(url) > _MAX_BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+        batch.append(url)
+        size += len(url) + 4  # quotes and comma
+    if batch:
+        yield batch
 
 
 def _audit(options: argparse.Namespace, settings: Settings) -> int:

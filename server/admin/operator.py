@@ -19,7 +19,7 @@ from server.frontier.explaining import HostState
 from server.frontier.frontier import Frontier
 from server.frontier.order import BEST_SCORE, WORST_SCORE
 from server.frontier.records import FailedRecord
-from server.starting import begin_with
+from server.starting import LookUps, begin_with
 
 Answer = dict[str, Any]
 Arguments = Mapping[str, Any]
@@ -53,7 +53,7 @@ class Operator:
             "unblock": (lambda given: self._block(given, False), frozenset({"hosts"})),
             "delay": (self._delay, frozenset({"host", "seconds"})),
             "priority": (self._priority, frozenset({"target", "priority"})),
-            "add": (self._add, frozenset({"urls"})),
+            "add": (self._add, frozenset({"urls", "look_up"})),
             "blacklist": (self._blacklist, frozenset({"outcome", "host", "limit"})),
             "retry": (self._retry, frozenset({"urls", "outcome", "host", "all"})),
             "copy": (self._copy, frozenset()),
@@ -175,7 +175,9 @@ class Operator:
     def _add(self, given: Arguments) -> Answer:
         addresses = [_address(text) for text in _texts(given, "urls")]
         self._frontier.widen(addresses)
-        new = begin_with(self._frontier, addresses, again=True)
+        # Who adds a file of them names no hosts one by one, and would wait for their name servers.
+        look_ups = LookUps(0) if given.get("look_up") is False else None
+        new = begin_with(self._frontier, addresses, again=True, look_ups=look_ups)
         return {"added": new, "known": len(set(addresses)) - new}
 
     def _retry(self, given: Arguments) -> Answer:

@@ -95,7 +95,7 @@ class Remote:
         if status == 400:
             raise OperatorError(text)
         if status == 401:
-            raise RemoteRefused("the token is missing or wrong: give that of urlServer with --token or in config.cfg")
+            raise RemoteRefused("the token is missing or wrong: give that of urlServer (--token-file or config.cfg)")
         raise RemoteUnavailable(f"urlServer at {self._place}: {text}")
 
 

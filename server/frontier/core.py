@@ -1,7 +1,6 @@
 """What the verbs of the frontier share: the store, what is in memory, and the rules. Everything under one lock."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from common.clock import Clock
 from server.frontier.change import Books, Change
@@ -52,11 +51,6 @@ class Core:
     @property
     def policy(self) -> Policy:
         return self.view.policy
-
-    def widen(self, addresses: Sequence[str]) -> View:
-        """Further start URLs belong to the crawl; returns the view with them."""
-        self.view = replace(self.view, policy=self.policy.widened(addresses))
-        return self.view
 
     def commit(self, change: Change) -> None:
         """Write a change, and put its hosts in line (or take them out) as they are now, also when that failed."""

@@ -20,16 +20,17 @@ from server.frontier.explaining import Explanation, Overview, explained, overvie
 from server.frontier.hosts import Host
 from server.frontier.leasing import Leased
 from server.frontier.locked import Locked
-from server.frontier.memory import START_URLS_KEY, Memory
+from server.frontier.memory import Memory
 from server.frontier.order import Order
 from server.frontier.records import FailedRecord, State, UrlState
 from server.frontier.redating import redate
 from server.frontier.reordering import TRAVERSAL_KEY, reorder
+from server.frontier.starts import separate
 from server.frontier.store import Store, Table
 from server.frontier.view import Rules, View
 from server.policy.policy import Policy
 
-__all__ = ["START_URLS_KEY", "Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
+__all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 
 _FORMAT_KEY, _FORMAT = b"format", b"6"
 _NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -57,6 +58,7 @@ class Frontier:
             raise FrontierError("the frontier on disk was written by another version; use that version or start afresh")
         if form is None:
             store.write([(Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())])
+        separate(store)
         order = Order(rules.traversal)
         reorder(store, order)
         redate(store, rules.period)
@@ -89,7 +91,7 @@ class Frontier:
     def widen(self, addresses: Sequence[str]) -> None:
         """Further start URLs while the crawl runs: their hosts belong to it from now on, also after a restart."""
         with self._decide() as memory:
-            self._view = memory.widen(addresses)
+            memory.widen(addresses)
 
     def unnamed(self, hosts: Iterable[str]) -> list[str]:
         """Those that no operator has named in a start URL so far."""

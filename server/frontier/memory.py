@@ -1,6 +1,5 @@
 """What the verbs of the frontier decide with. The façade lets one thread at a time have it (locked.py)."""
 
-import json
 import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
 
@@ -13,10 +12,10 @@ from server.frontier.leases import Lease
 from server.frontier.leasing import Leased, Leasing
 from server.frontier.records import FailedRecord, key_of_entry
 from server.frontier.settling import Settlement, Settling
+from server.frontier.starts import noted
 from server.frontier.store import Store, Table
 from server.frontier.view import View
 
-START_URLS_KEY = b"start urls"  # in the table META: all that the crawl ever had, as JSON
 PAUSED_KEY = b"paused"
 _log = logging.getLogger(__name__)
 
@@ -109,12 +108,10 @@ class Memory:
         if writes := self.core.running.note(is_running):
             self._store.write(writes)
 
-    def widen(self, addresses: Sequence[str]) -> View:
-        """Further start URLs, also after a restart; returns what is known from now on."""
-        known = json.loads(self._store.get(Table.META, START_URLS_KEY) or b"[]")
-        starts = list(dict.fromkeys([*known, *addresses]))
-        self._store.write([(Table.META, START_URLS_KEY, json.dumps(starts).encode())])
-        return self.core.widen(addresses)
+    def widen(self, addresses: Sequence[str]) -> None:
+        """Further start URLs belong to the crawl, also after a restart."""
+        self._store.write(noted(addresses))
+        self.core.policy.widen(addresses)
 
     def pause(self, paused: bool) -> None:
         self._store.write([(Table.META, PAUSED_KEY, b"1" if paused else None)])

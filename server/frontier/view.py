@@ -46,7 +46,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Any thread may have one, and it stays as it is: a policy that is widened comes with another view."""
+    """Any thread may have one, and it stays as it is, but that the scope of the policy can grow."""
 
     store: Reader
     policy: Policy

@@ -1,19 +1,16 @@
-"""Who may log in: one account, whose password is set or follows from the token. What it may do is decided elsewhere."""
-
-import ipaddress
+"""Who may log in: one account, whose password is set or follows from a secret. What it may do is not decided here."""
 
 from pyftpdlib.exceptions import AuthenticationFailed
 
-from common.errors import ConfigError
 from common.secrets import FTP_USER, ftp_password, same_secret
 
 
 class Account:
     """The one account, as pyftpdlib asks for it. Has no state, so all sessions share it."""
 
-    def __init__(self, token: str, user: str = "", password: str = "") -> None:
+    def __init__(self, secret: str, user: str = "", password: str = "") -> None:
         self._user = user or FTP_USER
-        self._password = password or ftp_password(token)
+        self._password = password or ftp_password(secret)
 
     def validate_authentication(self, username: str, password: str, handler: object) -> None:
         right_user = same_secret(username, self._user)
@@ -37,17 +34,3 @@ class Account:
 
     def terminate_impersonation(self, username: str) -> None:
         """There is no system user behind the account."""
-
-
-def check_exposure(ip: str, token: str) -> None:
-    """ConfigError if strangers could log in: without a token the password is known to everybody."""
-    if not token and not is_loopback(ip):
-        raise ConfigError(f"ip = {ip} can be reached from outside and needs a token; set token, or ip = 127.0.0.1")
-
-
-def is_loopback(ip: str) -> bool:
-    """Whether only this machine can connect to `ip`. A name that is no address could mean anything."""
-    try:
-        return ipaddress.ip_address(ip).is_loopback
-    except ValueError:
-        return ip == "localhost"

@@ -4,14 +4,15 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from common import VERSION, logs
 from common.config import add_common_options, add_options, from_options
 from common.ending import Ending
 from common.errors import PavoukError
+from common.secrets import check_exposure, host_secret
 from common.settings import Settings
 from server.catalogue import Catalogue, CatalogueWriter
-from server.ftpserver.accounts import check_exposure
 from server.ftpserver.folder import PagesFolder
 from server.ftpserver.inbox import Inbox
 from server.ftpserver.server import FtpServer, make_server
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ftpServer; returns the exit code."""
     options = _parser().parse_args(argv)
     try:
-        settings = from_options(options)
+        settings = from_options(options, ("ftp_server",))
         logs.set_up(settings.ftp_server.log_level)
         return _rebuild(settings) if options.rebuild_catalogue else _serve(settings)
     except PavoukError as error:
@@ -64,11 +65,12 @@ def _rebuild(settings: Settings) -> int:
 def _serve(settings: Settings) -> int:
     options = settings.ftp_server
     check_exposure(options.ip, options.token)
+    secret = options.token or host_secret(settings.memory)
     folder = PagesFolder(settings.pages)
     writer = CatalogueWriter(folder.directory)
     try:
         inbox = Inbox(folder.directory, folder.incoming, options.max_bundle_bytes, writer.put)
-        server = make_server(options, settings.folder, inbox)
+        server = make_server(replace(options, token=secret), settings.folder, inbox)
         ending = Ending()
         writer.start()
         try:

@@ -3,32 +3,55 @@
 The list comes with the library; nothing is fetched.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
 from functools import cache
 from itertools import takewhile
 
 from publicsuffixlist import PublicSuffixList
 
 
-def common_domains(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+class Domains:
     """The smallest common domain of the names in each registrable domain; and the names that are in none.
 
     A leading www. says nothing about what belongs together: www.example.org stands for example.org."""
-    groups: dict[str, list[list[str]]] = defaultdict(list)
-    alone = set()
-    for name in set(names):
+
+    def __init__(self) -> None:
+        self._shared: dict[str, list[str]] = {}  # by registrable domain: the last labels, which its names share
+        self._domains: set[str] = set()  # what that makes
+        self._alone: set[str] = set()
+
+    def add(self, name: str) -> None:
+        """A further name."""
         owner = registrable(name)
         if owner is None:
-            alone.add(name)
+            self._alone.add(name)
+            return
+        labels, before = name.split(".")[::-1], self._shared.get(owner)
+        if before is None:
+            self._domains.add(_common(owner, labels))
+        elif labels[: len(before)] != before:
+            pairs = takewhile(lambda pair: pair[0] == pair[1], zip(before, labels, strict=False))
+            labels = [label for label, _ in pairs]
+            self._domains.add(_common(owner, labels))
+            self._domains -= {_common(owner, before)} - {_common(owner, labels)}
         else:
-            groups[owner].append(name.split(".")[::-1])
-    return frozenset(_common(owner, members) for owner, members in groups.items()), frozenset(alone)
+            return
+        self._shared[owner] = labels
+
+    def has(self, name: str) -> bool:
+        """Whether a name is one of those that were added, or in a common domain of them."""
+        if name in self._alone:
+            return True
+        while name:
+            if name in self._domains:
+                return True
+            name = name.partition(".")[2]
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Domains) and (self._domains, self._alone) == (other._domains, other._alone)
 
 
-def _common(owner: str, members: list[list[str]]) -> str:
-    ends = zip(min(members), max(members), strict=False)  # what these two share, all between them share
-    shared = [label for label, _ in takewhile(lambda pair: pair[0] == pair[1], ends)]
+def _common(owner: str, shared: list[str]) -> str:
     domain = ".".join(reversed(shared))
     return domain if domain == owner else domain.removeprefix("www.")
 

@@ -4,14 +4,14 @@ Each rule has a name, which is kept with every URL that it excludes. Rules that 
 short list of functions, made once.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import InitVar, dataclass, field, fields
 from typing import Any
 
 from common.expressions import Expressions
 from common.settings import UrlServerSettings
 from common.urls import MAX_URL_LENGTH, host_of, resolve
-from server.policy.scope import Inside, inside_of
+from server.policy.scope import Inside, Scope, scope_of
 from server.policy.traps import length_trap, path_trap, query_trap
 
 _Judge = Callable[[str, str], str]  # address, its host -> the rule that excludes it, or nothing
@@ -21,10 +21,12 @@ _MAX_SHOWN = 200  # characters of an expression: it is stored with each URL that
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules of one crawl. A start URL is always inside: nobody asks about it. 0 is no limit."""
+    """The rules of one crawl. A start URL is always inside: nobody asks about it. 0 is no limit.
+
+    Only what is inside the scope can change: it grows with further start URLs, as scope.py says."""
 
     scope: str = "free"
-    starts: tuple[str, ...] = ()
+    starts: InitVar[Iterable[str]] = ()
     accept: tuple[str, ...] = ()
     reject: tuple[str, ...] = ()
     max_depth: int = 0
@@ -36,15 +38,20 @@ class Policy:
     _deepest: float = field(init=False, repr=False, compare=False)
     _traps: tuple[_Judge, ...] = field(init=False, repr=False, compare=False)
     _judges: tuple[_Judge, ...] = field(init=False, repr=False, compare=False)
+    _scopes: tuple[Scope, ...] = field(init=False, repr=False, hash=False)
     _is_host_inside: Inside | None = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, starts: Iterable[str]) -> None:
         # The way to set what follows from the other fields of a frozen value.
         object.__setattr__(self, "_deepest", self.max_depth or _NO_LIMIT)
         object.__setattr__(self, "_traps", tuple(_traps_of(self)))
-        object.__setattr__(self, "_judges", (*self._traps, *_judges_of(self)))
-        hosts = inside_of("host" if self.scope == "path" else self.scope, self.starts)
-        object.__setattr__(self, "_is_host_inside", hosts)
+        inside = scope_of(self.scope)
+        hosts = scope_of("host") if self.scope == "path" else inside
+        object.__setattr__(self, "_judges", (*self._traps, *_judges_of(self, inside)))
+        both = (inside,) if hosts is inside else (inside, hosts)
+        object.__setattr__(self, "_scopes", tuple(scope for scope in both if scope))
+        object.__setattr__(self, "_is_host_inside", hosts.has if hosts else None)
+        self.widen(starts)
 
     def excluded_by(self, url: str, host: str, depth: int, hops: int) -> str:
         """The name of the rule that excludes an address; empty if it belongs to the crawl."""
@@ -66,10 +73,14 @@ class Policy:
         is_inside = is_vouched or self._is_host_inside is None or self._is_host_inside(url, host)
         return "" if is_inside else f"scope={self.scope}"
 
-    def widened(self, start_urls: Iterable[str]) -> "Policy":
-        """The same rules with further start URLs."""
-        addresses = [address for url in start_urls if (address := resolve(url))]
-        return replace(self, starts=tuple(dict.fromkeys((*self.starts, *addresses))))
+    def widen(self, start_urls: Iterable[str]) -> None:
+        """Take further start URLs in."""
+        if not self._scopes:
+            return
+        for url in start_urls:
+            if address := resolve(url):
+                for scope in self._scopes:
+                    scope.add(address)
 
     @property
     def is_about_hosts(self) -> bool:
@@ -81,7 +92,9 @@ class Policy:
         host = host_of(url)
         if not self.excluded_by(url, host, 0, 0).startswith("scope="):
             return False
-        return host.removeprefix("www.") in {host_of(start).removeprefix("www.") for start in self.starts}
+        assert self._is_host_inside is not None
+        other = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
+        return self._is_host_inside(url, host) or self._is_host_inside(url, other)
 
     def as_stored(self) -> dict[str, Any]:
         """The rules without the start URLs, for JSON."""
@@ -92,17 +105,17 @@ class Policy:
         """The opposite of `as_stored`."""
         rules = {name: stored[name] for name in _STORED if name in stored}
         rules |= {name: tuple(rules[name]) for name in _LISTS if name in rules}
-        return cls(**rules).widened(start_urls)
+        return cls(**rules, starts=start_urls)
 
 
 _LISTS = ("accept", "reject")
-_STORED = tuple(item.name for item in fields(Policy) if item.init and item.name != "starts")
+_STORED = tuple(item.name for item in fields(Policy) if item.init)
 
 
-def policy_of(settings: UrlServerSettings, start_urls: Sequence[str]) -> Policy:
+def policy_of(settings: UrlServerSettings, start_urls: Iterable[str]) -> Policy:
     """The policy that the configuration describes, for all start URLs the crawl has had so far."""
     rules = {name: getattr(settings, name) for name in _STORED if name != "scope"}
-    return Policy(settings.effective_scope, **rules).widened(start_urls)
+    return Policy(settings.effective_scope, start_urls, **rules)
 
 
 def _traps_of(policy: Policy) -> Iterable[_Judge]:
@@ -114,10 +127,10 @@ def _traps_of(policy: Policy) -> Iterable[_Judge]:
         yield query_trap(policy.max_query_parameters)
 
 
-def _judges_of(policy: Policy) -> Iterable[_Judge]:
+def _judges_of(policy: Policy, scope: Scope | None) -> Iterable[_Judge]:
     """The other rules that are on, the cheap ones first."""
-    if inside := inside_of(policy.scope, policy.starts):
-        yield _scope_judge(inside, f"scope={policy.scope}")
+    if scope:
+        yield _scope_judge(scope.has, f"scope={policy.scope}")
     if policy.reject:
         yield _reject_judge(Expressions(policy.reject))
     if policy.accept:

@@ -3,7 +3,6 @@
 cheroot carries it: unlike waitress it speaks TLS itself.
 """
 
-import hmac
 import logging
 import socket
 import sys
@@ -18,6 +17,7 @@ from cheroot.ssl.builtin import BuiltinSSLAdapter
 from cheroot.wsgi import Server
 
 from common.errors import ConfigError
+from common.secrets import same_secret
 from server.urlserver import web
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -46,7 +46,7 @@ class Guard:
         self._app = app
         self._admin = admin
         self._wsdl = wsdl
-        self._expected = f"Bearer {token}".encode() if token else b""
+        self._expected = f"Bearer {token}" if token else ""
         self._max_bytes = max_bytes
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -69,8 +69,7 @@ class Guard:
     def _refusal(self, environ: dict[str, Any]) -> tuple[HTTPStatus, str] | None:
         if environ["REQUEST_METHOD"] != "POST":
             return HTTPStatus.METHOD_NOT_ALLOWED, "send SOAP by POST, or get the WSDL at ?wsdl"
-        given = environ.get("HTTP_AUTHORIZATION", "").encode("latin-1", "replace")
-        if self._expected and not hmac.compare_digest(given, self._expected):
+        if self._expected and not same_secret(environ.get("HTTP_AUTHORIZATION", ""), self._expected):
             return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN'"
         kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
         if _is_admin(environ):

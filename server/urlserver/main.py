@@ -2,31 +2,35 @@
 
 import argparse
 import gc
-import ipaddress
 import logging
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import chain
 
 from common import VERSION, logs
-from common.clock import SystemClock
+from common.clock import Clock, SystemClock
 from common.config import add_common_options, add_options, from_options
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError
-from common.files import publish
+from common.files import keep_private, private_folder, publish
+from common.secrets import check_exposure
+from common.seeds import Seeds, add_seeds_option, start_addresses
 from common.settings import Settings
+from server import starting
 from server.admin.operator import Operator
 from server.frontier.frontier import Frontier, FrontierError
 from server.frontier.store import StoreError
 from server.opening import ADDRESS_NAME, open_frontier
-from server.starting import begin_with
 from server.urlserver.http import Guard, HttpServer, quiet_lost_connections
 from server.urlserver.journal import Journal
-from server.urlserver.service import BadRequest, UrlService, start_addresses
+from server.urlserver.service import UrlService
 from server.urlserver.soap import application, wsdl
 from server.urlserver.web import AdminApp
 
 _TICK_SECONDS = 1.0
+_PROGRESS_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -35,11 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run urlServer; returns the exit code."""
     try:
         options = _parser().parse_args(argv)
-        settings = from_options(options)
+        keep_private()
+        settings = from_options(options, ("url_server", "ftp_server"))
         logs.set_up(settings.url_server.log_level)
         quiet_lost_connections()
-        _run(settings, start_addresses((*settings.url_server.start_urls, *options.urls)), options.one_round)
-    except (PavoukError, StoreError, FrontierError, BadRequest, OSError) as error:
+        starts = start_addresses((*settings.url_server.start_urls, *options.urls))
+        _run(settings, chain(starts, Seeds(options.seeds, _say)), options.one_round)
+    except (PavoukError, StoreError, FrontierError, OSError) as error:
         print(f"urlServer: {error}", file=sys.stderr)
         return 2
     return 0
@@ -52,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pavouk {VERSION}")
     parser.add_argument("urls", nargs="*", metavar="URL", help="Further start URLs, beside start_Urls.")
+    add_seeds_option(parser)
     add_common_options(parser)
     add_options(parser, "url_Server")
     parser.add_argument("--ftp-ip", dest="ftp_server.ip", metavar="VALUE", help="Where clients are sent to upload.")
@@ -63,9 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(settings: Settings, starts: Sequence[str], one_round: bool) -> None:
+def _run(settings: Settings, starts: Iterable[str], one_round: bool) -> None:
     server = settings.url_server
-    _check_exposure(server.ip, server.token)
+    check_exposure(server.ip, server.token)
+    if not server.token:
+        print("urlServer: no token is set, so only this machine can connect", flush=True)
     tls = server.tls_cert, server.tls_key
     http = HttpServer(server.ip, server.server_port, server.server_threads, *tls, settings.folder)
     url = http.bind()
@@ -75,12 +84,12 @@ def _run(settings: Settings, starts: Sequence[str], one_round: bool) -> None:
         http.stop()  # its threads would keep the process alive
 
 
-def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str, one_round: bool) -> None:
+def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str, one_round: bool) -> None:
     server = settings.url_server
     _make_folder(settings)
     clock = SystemClock()
-    frontier = open_frontier(settings, clock, starts, one_round)
-    begin_with(frontier, starts)
+    take_in = partial(starting.take_in, on_progress=_Progress(clock))
+    frontier = open_frontier(settings, clock, starts, one_round, take_in)
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
     admin = AdminApp(Operator(frontier, settings))
@@ -102,6 +111,23 @@ def _serve(settings: Settings, starts: Sequence[str], http: HttpServer, url: str
         journal.close()
         frontier.close()
     _log.info("stopped; everything is kept in %s", settings.memory)
+
+
+def _say(text: str) -> None:
+    print(f"urlServer: {text}", file=sys.stderr, flush=True)
+
+
+class _Progress:
+    """Says how many start URLs have been taken in while that takes long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._said = clock.ticks()
+
+    def __call__(self, number: int) -> None:
+        if self._clock.ticks() - self._said > _PROGRESS_SECONDS:
+            self._said = self._clock.ticks()
+            print(f"urlServer: {number} start URLs taken in, and more to come", flush=True)
 
 
 def _stop_when_told(ending: Ending, http: HttpServer) -> None:
@@ -131,24 +157,9 @@ class _Ticker(threading.Thread):
         self.join()
 
 
-def _check_exposure(ip: str, token: str) -> None:
-    if token:
-        return
-    if not _is_loopback(ip):
-        raise ConfigError(f"ip = {ip} is reachable from outside and needs a token; set token, or ip = 127.0.0.1")
-    print("urlServer: no token is set, so only this machine can connect", flush=True)
-
-
-def _is_loopback(ip: str) -> bool:
-    try:
-        return ipaddress.ip_address(ip).is_loopback
-    except ValueError:
-        return ip == "localhost"
-
-
 def _make_folder(settings: Settings) -> None:
     try:
-        settings.memory.mkdir(parents=True, exist_ok=True)
+        private_folder(settings.memory)
     except OSError as error:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
 

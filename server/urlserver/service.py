@@ -2,9 +2,8 @@
 
 import re
 
-from common.secrets import FTP_USER, ftp_password
+from common.secrets import FTP_USER, ftp_password, host_secret
 from common.settings import Settings
-from common.urls import typed
 from common.wire import Job, JobSettings, Outcome, Receipt, Report, Totals
 from server.frontier.frontier import Frontier
 from server.urlserver.journal import Journal
@@ -71,17 +70,6 @@ class UrlService:
         return totals, frontier.is_finished(), frontier.ended_by(), frontier.next_due()
 
 
-def start_addresses(urls: tuple[str, ...]) -> list[str]:
-    """The addresses of start URLs as an operator writes them: a missing scheme is http."""
-    addresses = []
-    for url in urls:
-        address = typed(url)
-        if address is None:
-            raise BadRequest(f"start URL {url!r} is no http or https URL")
-        addresses.append(address)
-    return addresses
-
-
 def _check_client(client: str) -> None:
     if not _CLIENT_NAME.fullmatch(client):
         raise BadRequest("ident must be 1 to 100 letters, digits or . _ : @ + -")
@@ -100,7 +88,7 @@ def _job_settings(settings: Settings) -> JobSettings:
         ftp_host="" if everywhere else ftp.ip,
         ftp_port=ftp.ftp_port,
         ftp_user=ftp.user or FTP_USER,
-        ftp_password=ftp.password or ftp_password(ftp.token),
+        ftp_password=ftp.password or ftp_password(ftp.token or host_secret(settings.memory)),
         ftp_tls=bool(ftp.tls_cert),
         agent_name=server.agent_name,
         contact=server.contact,

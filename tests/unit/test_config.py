@@ -1,6 +1,9 @@
 """The configuration: file, command line, and the message for everything that is wrong."""
 
 import argparse
+import os
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -300,3 +303,38 @@ def test_help_shows_every_key() -> None:
         key = item.metadata["key"]
         assert "--" + key.name.lower().replace("_", "-") in shown
         assert key.help.split()[0] in shown
+
+
+def test_the_environment_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("config.cfg", 7), ("variable.cfg", 8), ("option.cfg", 9)):
+        (tmp_path / name).write_text(f"[url_Server]\nurls_to_crawl = {value}\n")
+    assert from_line(tmp_path).url_server.urls_to_crawl == 7
+    monkeypatch.setenv("PAVOUK_CONFIG", "")
+    assert from_line(tmp_path).url_server.urls_to_crawl == 7
+    monkeypatch.setenv("PAVOUK_CONFIG", str(tmp_path / "variable.cfg"))
+    assert from_line(tmp_path).url_server.urls_to_crawl == 8
+    assert from_line(tmp_path, "--config", str(tmp_path / "option.cfg")).url_server.urls_to_crawl == 9
+    assert load(tmp_path).url_server.urls_to_crawl == 7, "only a command line reads the environment"
+    monkeypatch.setenv("PAVOUK_CONFIG", str(tmp_path / "missing.cfg"))
+    with pytest.raises(ConfigError, match=r"missing\.cfg cannot be read"):
+        from_line(tmp_path)
+
+
+COMMANDS = {
+    "server.urlserver.main": [], "server.ftpserver.main": [], "client.main": ["status"], "onehost.main": [],
+    "server.admin.main": ["status"], "export.main": ["index"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_every_command_takes_the_file_that_the_environment_names(tmp_path: Path, module: str) -> None:
+    (tmp_path / "odd.cfg").write_text("[url_Server]\nodd = 1\n")
+    done = subprocess.run(
+        [sys.executable, "-m", module, *COMMANDS[module], "--dir", tmp_path / "work"],
+        cwd=ROOT, env={**os.environ, "PAVOUK_CONFIG": str(tmp_path / "odd.cfg")},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "odd.cfg, line 2: unknown key 'odd'" in done.stderr
+    help = subprocess.run([sys.executable, "-m", module, *COMMANDS[module], "--help"], cwd=ROOT, capture_output=True)
+    assert b"PAVOUK_CONFIG" in help.stdout

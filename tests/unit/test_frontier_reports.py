@@ -1,14 +1,13 @@
 """What the frontier promises when URLs come back: reported, too late, given back, or not at all."""
 
-import json
 
 import pytest
 
 from common.wire import FoundUrl, HostFact, Outcome, Report, UrlResult
-from server.frontier.frontier import START_URLS_KEY, FrontierError
+from server.frontier.frontier import FrontierError
 from server.frontier.records import State
 from server.frontier.retries import CONSEQUENCES
-from server.frontier.store import Table
+from server.frontier.starts import known_starts
 from server.policy.policy import Policy
 from tests.frontier import Case, Make, pages, urls_of
 
@@ -291,8 +290,7 @@ def test_a_start_url_may_lead_to_the_same_host_with_www(
     expected = State.QUEUED if inside else State.EXCLUDED
     assert (case.state(target), case.state(f"{target}page")) == (expected, expected)
     case.audit()
-    starts = json.loads(case.store.get(Table.META, START_URLS_KEY) or b"[]")
-    assert starts == ([target] if inside else []), "also after a restart"
+    assert list(known_starts(case.store)) == ([target] if inside else []), "also after a restart"
 
 
 def test_what_is_unwanted_is_remembered_with_the_reason(frontiers: Make) -> None:

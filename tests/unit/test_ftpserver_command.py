@@ -14,7 +14,7 @@ import pytest
 
 from common.bundle import manifest_path
 from common.errors import RemoteUnavailable
-from common.secrets import FTP_USER, ftp_password
+from common.secrets import FTP_USER, ftp_password, known_host_secret
 from tests.bundles import make_bundle
 from tests.certificates import make_certificate
 from tests.ftp import READY, TOKEN, catalogued_bundles, run_ftp_server, stored_bundles, strangers_in
@@ -46,7 +46,10 @@ def test_without_a_token_it_serves_this_machine_only_and_says_so(tmp_path):
         program.wait_for_errors("no token is set, so only this machine can connect")
         with ftplib.FTP(timeout=20) as session:
             session.connect("127.0.0.1", int(program.match["port"]))
-            assert session.login(FTP_USER, ftp_password("")).startswith("230")
+            with pytest.raises(ftplib.error_perm, match="530"):
+                session.login(FTP_USER, ftp_password(""))
+            secret = known_host_secret(tmp_path / ".mem")
+            assert session.login(FTP_USER, ftp_password(secret)).startswith("230")
 
 
 @pytest.mark.parametrize("ip", ["0.0.0.0", "::", "10.0.0.1", "example.org", ""])

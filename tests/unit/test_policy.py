@@ -112,7 +112,7 @@ def test_start_urls_that_come_later_widen_the_scope_and_never_narrow_it(scope: s
     known: list[str] = []
     grown = policy("", scope=scope)
     for start in starts:
-        grown = grown.widened([start])
+        grown.widen([start])
         known.append(f"{start}page")
         assert [url for url in known if rule(grown, url)] == []
     assert grown == policy(" ".join(starts), scope=scope)
@@ -293,6 +293,7 @@ MOVED = [
     ("host", "http://a.org/", "http://m.a.org/", False),
     ("host", "http://a.org/", "http://www.a.org:81/", False),
     ("path", "http://a.org/x/", "http://www.a.org/x/", True),
+    ("path", "http://a.org/x/", "http://a.org/y/", True),
     ("domain", "http://a.org/", "http://www.a.org/", False),
     ("free", "http://a.org/", "http://www.a.org/", False),
 ]

@@ -259,7 +259,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--ip", "0.0.0.0"], "0.0.0.0 is reachable from outside and needs a token"),
-        (["--ip", "192.0.2.1", "--token", "t"], "cannot listen on 192.0.2.1"),
+        (["--ip", "192.0.2.1", "--token-file", "token"], "cannot listen on 192.0.2.1"),
         (["--start-urls", "ftp://example.org/"], "start URL 'ftp://example.org/' is no http or https URL"),
         (["--server-port", "70000"], "--server-port 70000: expected a whole number from 0 to 65535"),
         (["--tls-cert", "missing.pem", "--tls-key", "missing.key"], "missing.pem"),
@@ -267,6 +267,8 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     ],
 )
 def test_bad_settings(tmp_path: Path, options: list[str], message: str) -> None:
+    (tmp_path / "token").touch(0o600)
+    (tmp_path / "token").write_text("t")
     assert message in refused_start("--dir", tmp_path, "--server-port", "0", *options)
 
 
