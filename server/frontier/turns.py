@@ -14,7 +14,9 @@
 """
 
 import heapq
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import NamedTuple
@@ -22,6 +24,7 @@ from typing import NamedTuple
 _LOYAL_SECONDS = 2.0  # so long a host waits for its last client before it goes to another one
 _ENOUGH_URLS = 50  # of a host without a delay, while others have nothing to do
 _HUNGRY_SECONDS = 30.0  # a client that has not asked for so long is not waiting any more
+_ALL = sys.maxsize  # slots
 
 
 class Offer(NamedTuple):
@@ -129,7 +132,7 @@ class Turns:
 
         `slots`: those of what was picked for the same job before; what is picked now comes to it. `has_some`: it has
         got some already, so hosts that wait for their last client are left to that one."""
-        share = self.fair_share(client, now)
+        share = self.fair_share(client, now, slots)
         picked = self._ranked(client, now) if self._ranks else []
         kept = self._kept(client, share)
         picked += [host for host in kept if host not in self._ranks and self._is_ready(host, client, now)]
@@ -290,24 +293,25 @@ class Turns:
         if not got_something:
             self._hungry[client] = now
 
-    def fair_share(self, client: str, now: float) -> int:
-        """How many slots a client may have: all, unless another one goes hungry that has less than is due to it."""
+    def fair_share(self, client: str, now: float, picked: Collection[str] = ()) -> int:
+        """How many slots a client may have: all, unless another one goes hungry that has less than is due to it.
+        `picked`: what it is about to get; these are neither offered any more nor held yet."""
         if self._hungry:
             self._hungry = {name: since for name, since in self._hungry.items() if now - since < _HUNGRY_SECONDS}
         hungry = self._hungry.keys() - {client}
         if not hungry:
-            return len(self._offers) + len(self._slots)
-        due = self._due(client)
+            return _ALL
+        due = self._due(client, picked)
         has = [number for name in hungry if (number := len(self._held_slots(name))) < due[name]]
         # One more than it has is nothing that would help it: it would only go to and fro.
-        return max(due[client], min(has) + 1) if has else len(self._offers) + len(self._slots)
+        return max(due[client], min(has) + 1) if has else _ALL
 
-    def _due(self, client: str) -> dict[str, int]:
+    def _due(self, client: str, picked: Collection[str]) -> dict[str, int]:
         """The slots, shared out evenly to this client and the others who are there."""
         # By the ends of their names, where the number of a process stands: so that what is left over does not all go to
         # the processes of one worker.
         clients = sorted(self._held.keys() | self._hungry.keys() | {client}, key=lambda name: name[::-1])
-        slots = len({offer.slot for offer in self._offers.values()} | self._grants.keys())
+        slots = len({offer.slot for offer in self._offers.values()}.union(self._grants, picked))
         share, left_over = divmod(slots, len(clients))
         return {name: share + (rank < left_over) for rank, name in enumerate(clients)}
 

@@ -98,7 +98,9 @@ def allowed(case: Case, host: str) -> str:
 
 def test_a_restart_is_no_naming(frontiers: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     addresses = ["10.0.0.5"]
-    monkeypatch.setattr("server.starting.private_addresses", lambda hosts: dict.fromkeys(hosts, tuple(addresses)))
+    monkeypatch.setattr(
+        "server.starting.private_addresses", lambda hosts, look_ups: dict.fromkeys(hosts, tuple(addresses))
+    )
     case = frontiers(Policy("host", ("http://a/",)), delay_seconds=0.0)
     begin_with(case.frontier, ["http://a/"])
     addresses[:] = ["10.6.6.6"]  # its owner moves the name
