@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from client.blanks import BLANKS
+
 _EVERYBODY = frozenset(["", "*", "robots"])
-_SEPARATORS = re.compile(r"[,;\s]+")
+_SEPARATORS = re.compile(f"[,;{re.escape(BLANKS)}]+")
 _ADDRESSEE = re.compile(r"\s*([A-Za-z0-9_.*-]+)\s*:")
 _WITH_VALUE = frozenset(["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"])
 

@@ -16,17 +16,18 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from protego import Protego
 
+from client.blanks import BLANKS, trimmed
 from common.urls import path_of, resolve
 
 MAX_BYTES = 512 << 10  # RFC 9309 §2.5 wants at least 500 KiB
 _MAX_SITEMAPS = 1000
-_BOM = b"\xef\xbb\xbf"
 
 # Misspellings that protego and the large crawlers accept. The colon may be missing, too.
+_BLANK = f"[{re.escape(BLANKS)}]"
 _LINE = re.compile(
-    rb"[ \t]*(?:(?P<agent>user[- ]?agent)|(?P<disallow>dis?sall?[ao]w|diasllow)|(?P<allow>allow)"
-    rb"|(?P<delay>crawl[- ]delay)|(?P<sitemap>site-?maps?))[ \t]*(?::|[ \t])[ \t]*(?P<value>[^#]*)",
-    re.IGNORECASE,
+    rf"{_BLANK}*(?:(?P<agent>user[- ]?agent)|(?P<disallow>dis?sall?[ao]w|diasllow)|(?P<allow>allow)"
+    rf"|(?P<delay>crawl[- ]delay)|(?P<sitemap>site-?maps?)){_BLANK}*(?::|{_BLANK})(?P<value>[^#]*)",
+    re.IGNORECASE | re.ASCII,
 )
 _LINE_END = re.compile(rb"\r\n?|\n")
 _NOT_PRINTABLE = re.compile(rb"[^\x20-\x7e]")
@@ -81,14 +82,17 @@ def _token(agent: str) -> str:
 
 
 def _fields(content: bytes) -> Iterator[tuple[str, str]]:
-    """Kind and value of each line that means something. Octets beyond ASCII are escaped (§2.2.2)."""
-    for line in _LINE_END.split(_beginning(content).removeprefix(_BOM)):
-        if match := _LINE.match(line):
-            value = _NOT_PRINTABLE.sub(lambda octet: b"%%%02X" % octet[0][0], match["value"].strip(b" \t"))
-            yield _kind(match), value.decode("ascii")
+    """Kind and value of each line that means something. Octets beyond ASCII are escaped (§2.2.2).
+
+    Blanks around a value do not count, whichever they are: `/a` with a no-break space behind it would disallow nothing.
+    """
+    for line in _LINE_END.split(_beginning(content)):
+        if match := _LINE.match(line.decode("utf-8", "surrogateescape")):
+            value = trimmed(match["value"]).encode("utf-8", "surrogateescape")
+            yield _kind(match), _NOT_PRINTABLE.sub(lambda octet: b"%%%02X" % octet[0][0], value).decode("ascii")
 
 
-def _kind(match: re.Match[bytes]) -> str:
+def _kind(match: re.Match[str]) -> str:
     return next(name for name in ("agent", "disallow", "allow", "delay", "sitemap") if match[name])
 
 

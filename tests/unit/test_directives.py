@@ -44,6 +44,7 @@ HEADERS = [
     (("unavailable_after: Friday, 25-Jun-10 15:00:00 GMT, noindex",), True, LOST),
     (("max-snippet: 50, max-image-preview:none, nofollow",), False, KEPT),
     ((",,;: , noindex",), True, LOST),
+    (("noindex\u200b,\u2060nofollow\u00a0",), False, LOST),
 ]
 
 

@@ -105,6 +105,47 @@ def test_rules(text: str, allowed: str, disallowed: str, line_end: str) -> None:
     assert [path for path in disallowed.split() if rules.allows(HOST + path)] == []
 
 
+# What editors and web pages leave at the edge of a line, and nobody sees.
+UNSEEN = {
+    "no-break space": "\u00a0", "en space": "\u2002", "ideographic space": "\u3000", "narrow space": "\u202f",
+    "zero-width space": "\u200b", "zero-width joiner": "\u200d", "word joiner": "\u2060", "mark": "\ufeff",
+    "left to right": "\u200e", "isolate": "\u2069", "soft hyphen": "\u00ad", "line separator": "\u2028",
+    "next line": "\u0085", "form feed": "\x0c", "NUL": "\x00", "several": "\u00a0\t\u200b \ufeff",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_nobody_sees_at_the_edges_does_not_count(name: str) -> None:
+    edge = UNSEEN[name]
+    lines = ("User-agent: other", "Disallow: /", "User-agent: *", "Disallow: /x", "User-agent: pavouk",
+             "Crawl-delay: 5", "Disallow: /a", "Disallow: /b$", "Allow: /a/open", "Sitemap: /s.xml")  # fmt: skip
+    for around in ("{edge}{key}:{value}", "{key}{edge}:{value}", "{key}:{edge}{value}", "{key}:{value}{edge}"):
+        pairs = (line.partition(": ") for line in lines)
+        file = "\n".join(around.format(edge=edge, key=key, value=value) for key, _, value in pairs)
+        rules = Rules(file.encode(), "pavouk")
+        asked = [path for path in ("/x", "/a", "/ab", "/b", "/bb", "/a/open") if rules.allows(HOST + path)]
+        assert asked == ["/x", "/bb", "/a/open"], around
+        assert rules.crawl_delay == 5.0
+        assert rules.sitemaps == ("/s.xml",)
+        everyone = f"User-agent:{edge}*{edge}# all\nDisallow: /a{edge}# this"
+        assert not Rules(everyone.encode(), "pavouk").allows(HOST + "/a")
+
+
+def test_no_break_space_of_another_encoding() -> None:
+    rules = Rules(b"User-agent: *\xa0\r\nDisallow: /a\xa0\r\nDisallow: /caf\xc3\xa0\r\n", "pavouk")
+    assert not rules.allows(HOST + "/a")
+    assert rules.allows(HOST + "/caf%C3"), "the same octet as the end of a character"
+    assert not rules.allows(HOST + "/caf%C3%A0")
+
+
+def test_what_nobody_sees_counts_inside_of_a_value() -> None:
+    rules = Rules("User-agent: *\nDisallow: /a\u00a0b\nDisallow: /c\u200bd\n".encode(), "pavouk")
+    assert not rules.allows(HOST + "/a%C2%A0b")
+    assert not rules.allows(HOST + "/c%E2%80%8Bd")
+    assert rules.allows(HOST + "/a")
+    assert rules.allows(HOST + "/ab")
+
+
 def test_example_of_the_rfc() -> None:
     """RFC 9309 §5.1."""
     text = (
