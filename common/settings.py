@@ -15,7 +15,7 @@ from common.urls import MAX_URL_LENGTH
 
 MEMORY_FOLDER = ".mem"
 TRAVERSALS = ("bfs", "dfs", "random", "priority")  # on disk by position: new ones come at the end
-SCOPES = ("free", "domain", "host", "path")
+SCOPES = ("free", "domain", "site", "host", "path")
 ADAPTIVE = "adaptive"  # a period
 
 
@@ -131,15 +131,16 @@ class UrlServerSettings:
     page_parse: bool = _key("page_parse", True, _switch(),
         "1 also mines description, keywords and text into data.xml; 0 keeps the HTML and its metadata only.")
     sitemap: bool = _key("sitemap", False, _switch(),
-        "1 stays inside the start domains (the same as scope = domain); 0 roams.")
+        "1 stays on the hosts of the start URLs, each with and without www. (the same as scope = site); 0 roams.")
     sitemaps: bool = _key("sitemaps", False, _switch(),
         "1 also reads the sitemaps that robots.txt names, and /sitemap.xml: the pages that they list are found, and "
         "those that they say have changed are visited again sooner. Not the same as sitemap.")
     document_save: bool = _key("document_save", True, _switch(),
         "1 also keeps documents that are not HTML (pdf, images, ...), and asks for those that a page shows or runs.")
     scope: str = _key("scope", "", _choice("", *SCOPES),
-        "What belongs to the crawl: free (everything), domain (the domains of the start URLs), host (their hosts "
-        "only), path (what is below their folders). Empty: free, or domain with sitemap = 1.")
+        "What belongs to the crawl: free (everything), domain (the domains of the start URLs), site (their hosts, "
+        "with and without www.), host (their hosts only), path (what is below their folders). Empty: free, or site "
+        "with sitemap = 1.")
     accept: tuple[str, ...] = _key("accept", (), _expressions(),
         "Only URLs in which one of these is found belong to the crawl, and start URLs. Empty: all.")
     reject: tuple[str, ...] = _key("reject", (), _expressions(),
@@ -235,7 +236,7 @@ class UrlServerSettings:
 
     @property
     def effective_scope(self) -> str:
-        return self.scope or ("domain" if self.sitemap else "free")
+        return self.scope or ("site" if self.sitemap else "free")
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,19 @@ class _Host:
 
 
 @dataclass(slots=True)
+class _Site:
+    """A host with and without www.; other names of its domain are sites of their own."""
+
+    names: set[str] = field(default_factory=set)  # without www.
+
+    def add(self, address: str) -> None:
+        self.names.add(host_of(address).removeprefix("www."))
+
+    def has(self, _: str, host: str) -> bool:
+        return host.removeprefix("www.") in self.names
+
+
+@dataclass(slots=True)
 class _Path:
     folders: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # by host
 
@@ -98,6 +111,7 @@ def _name(host: str) -> str:
 _SCOPES: dict[str, Callable[[], Scope | None]] = {
     "free": lambda: None,
     "domain": _Domain,
+    "site": _Site,
     "host": _Host,
     "path": _Path,
 }

@@ -124,7 +124,7 @@ def test_robots_control(tmp_path: Path, control: int) -> None:
             assert not any(request.is_robots for request in web.log()), "nobody asks for rules that do not count"
 
 
-def test_sitemap_stays_inside_the_start_domains(tmp_path: Path) -> None:
+def test_sitemap_stays_on_the_hosts_of_the_start_urls(tmp_path: Path) -> None:
     with run_web(hosts=2, pages=6) as web:
         pages = _crawled(tmp_path, web.start_urls[:1], sitemap=1)
         truth = web.truth_from(web.start_urls[:1], same_hosts=True)

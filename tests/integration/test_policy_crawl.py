@@ -78,6 +78,12 @@ def test_scope_host(crawls: Crawls, web: RunningWeb) -> None:
     assert ask_admin(crawls.folder, "explain", min(outside))["reason"] == "scope=host"
 
 
+def test_the_classic_sitemap_is_one_site(crawls: Crawls, web: RunningWeb) -> None:
+    outside = _assert_crawled(crawls, web, [_url(web, OUTER[0], "/")], ("--sitemap", "1"), same_hosts=True)
+    assert any(f".{OUTER[0]}:" in url for url in outside), "a subdomain is another site"
+    assert ask_admin(crawls.folder, "explain", min(outside))["reason"] == "scope=site"
+
+
 def test_scope_path(crawls: Crawls, web: RunningWeb) -> None:
     starts = [_url(web, INNER[0], "/s0/0.html"), _url(web, INNER[1], "/docs/"), _url(web, INNER[2], "/index.html")]
     whole = f"//{INNER[2]}:{web.port}/"

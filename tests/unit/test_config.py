@@ -73,7 +73,7 @@ def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
 def test_the_classic_configuration(tmp_path: Path) -> None:
     settings = read(tmp_path, CLASSIC)
     assert settings.url_server.start_urls == ("http://example.org/", "http://example.com/a%20b")
-    assert settings.url_server.effective_scope == "domain"
+    assert settings.url_server.effective_scope == "site"
     assert settings.url_server.document_save is False
     assert settings.pages == tmp_path / "Pages"
     assert settings.client.number_of_threads == 10
@@ -119,7 +119,7 @@ BAD_VALUES = [
     ("url_Server", "server_port", "", "a whole number from 0 to 65535"),
     ("url_Server", "server_port", "9" * 5000, "a whole number from 0 to 65535"),
     ("url_Server", "robots_control", "2", "1 or 0"),
-    ("url_Server", "scope", "galaxy", "one of nothing, free, domain, host, path"),
+    ("url_Server", "scope", "galaxy", "one of nothing, free, domain, site, host, path"),
     ("url_Server", "max_url_length", "2001", "a whole number from 20 to 2000"),
     ("url_Server", "max_path_repeats", "-1", "a whole number from 0 to 2000"),
     ("url_Server", "delay", "nan", "a number from 0 to 86400"),

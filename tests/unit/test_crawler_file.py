@@ -145,7 +145,7 @@ def test_the_command_line_counts_more(take: Take) -> None:
 
 def test_sitemap_on_the_command_line_is_a_scope_too(take: Take) -> None:
     options, _ = take('scope = "free-spanning";', "--sitemap", "1")
-    assert _settings(options).url_server.effective_scope == "domain"
+    assert _settings(options).url_server.effective_scope == "site"
 
 
 @pytest.mark.parametrize(("word", "scope"), [("free-spanning", "free"), ("Host-Scope", "host"), ("path-scope", "path")])

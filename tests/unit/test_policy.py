@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -119,10 +120,32 @@ def test_start_urls_that_come_later_widen_the_scope_and_never_narrow_it(scope: s
     assert bool(rule(grown, "http://elsewhere.net/")) == (scope != "free")
 
 
-def test_sitemap_is_the_scope_of_domains() -> None:
-    assert rule(policy("http://a.org/", sitemap=True), "http://b.com/") == "scope=domain"
-    assert rule(policy("http://a.org/", sitemap=True), "http://x.a.org/") == ""
+SITE_CASES = [
+    # start URLs, hosts inside, hosts outside
+    ("http://tul.cz/", "tul.cz www.tul.cz", "fm.tul.cz www.fm.tul.cz tul.com tul.cz:8080"),
+    ("http://www.tul.cz/", "tul.cz www.tul.cz", "fm.tul.cz www.www.tul.cz www2.tul.cz cz"),
+    ("http://fm.tul.cz/a/", "fm.tul.cz www.fm.tul.cz", "tul.cz www.tul.cz x.fm.tul.cz"),
+    ("http://tul.cz/ http://fm.tul.cz/", "tul.cz www.tul.cz fm.tul.cz www.fm.tul.cz", "kmo.tul.cz"),
+    ("http://www.a.org:8080/", "a.org:8080 www.a.org:8080", "a.org www.a.org a.org:81"),
+    ("http://1.2.3.4/", "1.2.3.4", "1.2.3.5 1.2.3.4:8080"),
+    ("http://[::1]:8080/", "[::1]:8080", "[::1]"),
+    ("http://wwww.a.org/", "wwww.a.org www.wwww.a.org", "a.org"),
+]
+
+
+@pytest.mark.parametrize(("starts", "inside", "outside"), SITE_CASES)
+@pytest.mark.parametrize("rules", [{"sitemap": True}, {"scope": "site"}], ids=str)
+def test_the_classic_sitemap_is_one_site(starts: str, inside: str, outside: str, rules: dict[str, Any]) -> None:
+    site = policy(starts, **rules)
+    for scheme in ("http", "https"):
+        assert [name for name in inside.split() if rule(site, f"{scheme}://{name}/x")] == []
+        assert {rule(site, f"{scheme}://{name}/x") for name in outside.split()} == {"scope=site"}
+
+
+def test_a_scope_counts_more_than_the_classic_sitemap() -> None:
     assert rule(policy("http://a.org/", sitemap=True, scope="free"), "http://b.com/") == ""
+    assert rule(policy("http://a.org/", sitemap=True, scope="domain"), "http://x.a.org/") == ""
+    assert rule(policy("http://a.org/", sitemap=True, scope="host"), "http://www.a.org/") == "scope=host"
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -258,6 +281,8 @@ def test_the_defaults_leave_ordinary_urls_alone() -> None:
         ("host", "http://www.a.test/sitemap.xml", False, "scope=host"),
         ("domain", "http://www.a.test/sitemap.xml", False, ""),
         ("domain", "http://b.test/sitemap.xml", False, "scope=domain"),
+        ("site", "http://www.a.test/sitemap.xml", False, ""),
+        ("site", "http://b.a.test/sitemap.xml", False, "scope=site"),
         ("free", "http://b.test/sitemap.xml", False, ""),
         ("path", "http://a.test/1/2/3/4.xml", True, "max_path_depth"),
         ("free", "http://a.test/?1&2&3", True, "max_query_parameters"),
@@ -295,6 +320,8 @@ MOVED = [
     ("path", "http://a.org/x/", "http://www.a.org/x/", True),
     ("path", "http://a.org/x/", "http://a.org/y/", True),
     ("domain", "http://a.org/", "http://www.a.org/", False),
+    ("site", "http://a.org/", "http://www.a.org/", False),
+    ("site", "http://a.org/", "http://m.a.org/", False),
     ("free", "http://a.org/", "http://www.a.org/", False),
 ]
 
