@@ -122,10 +122,16 @@ def decode(body: bytes, http_charset: str) -> tuple[str, str]:
 
 def encoding_of(body: bytes, http_charset: str) -> str:
     """The name of the encoding that a browser would use for this body."""
-    for mark, name in _BOMS:
-        if body.startswith(mark):
-            return name
-    return encoding_for(http_charset) or _declared(body) or _detected(body)
+    return _marked(body) or encoding_for(http_charset) or _declared(body) or _detected(body)
+
+
+def plain_encoding_of(body: bytes, http_charset: str) -> str:
+    """The same for plain text, which cannot say it itself."""
+    return _marked(body) or encoding_for(http_charset) or _detected(body)
+
+
+def _marked(body: bytes) -> str | None:
+    return next((name for mark, name in _BOMS if body.startswith(mark)), None)
 
 
 def encoding_for(label: str) -> str | None:

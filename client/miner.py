@@ -1,8 +1,8 @@
 """From what was fetched to what is stored: decodes a page, mines it, and writes its data.xml.
 
-HTML is read by reading/. Other documents are kept as they are; of style
-sheets the references are read. A page that cannot be mined is kept too, without links, and says so: nothing raises, no
-page is lost. What a page asks of robots is heeded here: it may not want to be kept, or its links to be followed.
+HTML is read by reading/. Other documents are kept as they are; of style sheets the references are read, and of plain
+text the text. A page that cannot be mined is kept too, without links, and says so: nothing raises, no page is lost.
+What a page asks of robots is heeded here: it may not want to be kept, or its links to be followed.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from client import bounds, charset, directives, embedded, links, text
+from client import bounds, charset, directives, embedded, links, plain, text
 from client.fields import HTML_TYPES
 from client.reading.reader import Reader
 from client.reading.seen import Seen, Wanted
@@ -110,6 +110,8 @@ def _document(result: FetchResult, settings: JobSettings) -> MinedPage:
     asked = _directives(result, settings)
     if asked.refusal:
         return _refused(result, asked, ())
+    if result.content_type == "text/plain":
+        return _plain_text(result, settings)
     found: list[tuple[str, str]] = []
     if result.content_type == "text/css" and asked.follow:
         css = charset.text_of(result.body[: bounds.MAX_BYTES], charset.encoding_for(result.charset) or "utf-8")
@@ -118,12 +120,24 @@ def _document(result: FetchResult, settings: JobSettings) -> MinedPage:
     return _page(result, settings, _data_name(result), addresses=[address for address, _ in found])
 
 
+def _plain_text(result: FetchResult, settings: JobSettings) -> MinedPage:
+    found, encoding = plain.read(result.body, result.charset)
+    content = PageText(text=found) if settings.page_parse else _NOTHING
+    detail = _part(plain.MAX_BYTES, result.body) if encoding else ""
+    return _page(result, settings, _data_name(result), encoding, content=content, detail=detail)
+
+
+def _part(length: int, body: bytes) -> str:
+    """What is said of a page if not more than `length` bytes of it were read."""
+    return f"mined in part: the first {length} of {len(body)} bytes" if length < len(body) else ""
+
+
 def _mined(result: FetchResult, settings: JobSettings, reader: Reader) -> MinedPage:
     encoding = charset.encoding_of(result.body, result.charset)
     html = _utf8(result.body, encoding)
     wanted = Wanted(settings.rel_nofollow, settings.document_save)
     seen = reader.read(html, wanted, urls.host_of(result.task.url))
-    detail = f"mined in part: the first {seen.length} of {len(html)} bytes" if seen.length < len(html) else ""
+    detail = _part(seen.length, html)
     resolved = partial(links.resolved, base=seen.base, page_url=_address(result), encoding=encoding)
     found = resolved(seen.references)
     asked = _directives(result, settings, seen.metas)

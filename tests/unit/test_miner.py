@@ -4,6 +4,7 @@ import hashlib
 import random
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -167,6 +168,45 @@ def test_documents_keep_their_extension(content_type: str, url: str, name: str) 
     assert (page.meta.title, page.meta.encoding) == ("", "")
 
 
+PLAIN = "Žluťoučký  kůň\r\n\tpěl <b>ódy</b> &amp; více\n"
+PLAIN_TEXTS = {  # body, charset of the header, text, encoding
+    "UTF-8": (PLAIN.encode(), "utf-8", None, "utf-8"),
+    "nothing said": (PLAIN.encode(), "", None, "utf-8"),
+    "a byte order mark": (PLAIN.encode("utf-16"), "koi8-r", None, "utf-16le"),
+    "another encoding": (PLAIN.encode("iso-8859-2"), "latin2", None, "iso-8859-2"),
+    "a meta in it is text": (b"<meta charset=koi8-r> \xc5\xbe", "", "<meta charset=koi8-r> ž", "utf-8"),
+    "ASCII": (b"plain", "", "plain", "utf-8"),
+    "an escape sequence": (b"\x1b$B7/$N\x1b(B", "iso-2022-jp", "君の", "iso-2022-jp"),
+    "nothing": (b"", "", "", "utf-8"),
+    "what no text has": (b"PK\x03\x04 words", "utf-8", "", ""),
+    "what no text has, far behind": (b"text " * 300 + b"\x00", "", "text " * 300 + "\ufffd", "utf-8"),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN_TEXTS)
+def test_plain_text_is_mined(name: str) -> None:
+    body, charset, text, encoding = PLAIN_TEXTS[name]
+    page = mine(_fetched(body, "text/plain", charset=charset), SETTINGS)
+    assert (page.outcome, page.body, page.data_name, list(page.links)) == (Outcome.STORED, body, "data.txt", [])
+    expected = "Žluťoučký kůň pěl <b>ódy</b> &amp; více" if text is None else text
+    assert (_xml(page.xml).findtext("data/text") or "") == expected
+    assert page.meta is not None
+    assert (page.meta.encoding, page.meta.title, page.detail) == (encoding, "", "")
+    without = mine(_fetched(body, "text/plain", charset=charset), replace(SETTINGS, page_parse=False))
+    assert _xml(without.xml).find("data/text") is None
+
+
+def test_much_plain_text_is_mined_in_part_in_little_memory() -> None:
+    tracemalloc.start()
+    page = mine(_fetched("žé ".encode() * 4_000_000, "text/plain"), SETTINGS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert page.detail == "mined in part: the first 2000000 of 20000000 bytes"
+    text = _xml(page.xml).findtext("data/text") or ""
+    assert text == ("žé " * 400_000)[:1_000_000]
+    assert peak < 120_000_000
+
+
 def test_documents_are_unwanted_when_the_job_says_so() -> None:
     page = mine(_fetched(b"%PDF", "application/pdf"), replace(SETTINGS, document_save=False))
     assert (page.outcome, page.meta, page.body) == (Outcome.UNWANTED, None, b"")
@@ -189,7 +229,10 @@ def test_a_page_that_cannot_be_mined_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     assert _xml(page.xml).findtext("meta/sha1") == hashlib.sha1(HTML.encode()).hexdigest()
 
 
-@given(st.binary(max_size=300), st.sampled_from(["text/html", "", "application/pdf"]), st.text(max_size=10))
+_KINDS = st.sampled_from(["text/html", "", "application/pdf", "text/plain"])
+
+
+@given(st.binary(max_size=300), _KINDS, st.text(max_size=10))
 def test_any_bytes_can_be_mined(body: bytes, content_type: str, charset: str) -> None:
     page = mine(_fetched(body, content_type, charset=charset), SETTINGS)
     assert page.outcome is Outcome.STORED

@@ -74,7 +74,8 @@ def test_language(tmp_path: Path) -> None:
         assert kept == {"cs", "ja"}
         assert keeps(b"<title>About us</title><p>Just a few words in English"), "too little text"
         assert keeps(b"<pre>" + b"01 23 45 67 " * 500), "no words"
-        assert keeps(PARAGRAPHS["en"].encode(), content_type="text/plain"), "has no text that was mined"
+        assert keeps(PARAGRAPHS["en"].encode(), content_type="application/pdf"), "has no text that was mined"
+        assert not keeps(PARAGRAPHS["en"].encode(), content_type="text/plain")
         assert not keeps(b"<html lang=cs><p>" + PARAGRAPHS["en"].encode()), "what the page claims does not count"
 
 
