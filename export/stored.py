@@ -90,7 +90,7 @@ class Harvest:
     def _opened(self) -> Catalogue:
         if (self._directory / FILE_NAME).exists():
             try:
-                return Catalogue.open(self._directory, read_only=True)
+                return Catalogue.open(self._directory, read_only=True, thorough=True)
             except CatalogueError as error:
                 self.left_out.append(f"{error}; made another one from the bundles, for this time only")
         elif not self._has_bundles():

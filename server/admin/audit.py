@@ -15,7 +15,7 @@ from server.admin.bundles import Trouble, arriving_keys, check_bundles
 from server.admin.findings import Findings
 from server.admin.merging import Merge
 from server.admin.remote import Remote
-from server.catalogue import FILE_NAME, Catalogue, CatalogueError
+from server.catalogue import FILE_NAME, Catalogue, CorruptCatalogue
 from server.catalogue.stored import bundle_names_in, domains_in
 from server.frontier.audit import Findings as TableFindings
 from server.frontier.audit import audit
@@ -52,38 +52,37 @@ def copied(remote: Remote, settings: Settings) -> Iterator[tuple[Store, float]]:
 
 def examine(store: Store, pages: Path, *, quick: bool, since: float | None = None) -> Examination:
     """Compare everything. `since`: the crawl runs, and the store is a copy made at that time."""
+    if not (pages / FILE_NAME).exists():
+        return _without_catalogue(store, pages, "")
+    try:
+        with Catalogue.open(pages, read_only=True, thorough=True) as catalogue:
+            return _compared(store, catalogue, pages, quick, since)
+    except CorruptCatalogue as error:  # what was compared with it so far says nothing
+        return _without_catalogue(store, pages, f"{pages / FILE_NAME}: {error}")
+
+
+def _compared(store: Store, catalogue: Catalogue, pages: Path, quick: bool, since: float | None) -> Examination:
     result = Examination()
-    catalogue = _opened(pages, result.found)
-    if catalogue is None:
-        result.has_catalogue = False
-        _take_tables(audit(store), result.found)
-        _expect_no_pages(pages, result.found)
-        return result
-    with catalogue:
-        with closing(Merge(catalogue, pages, result.found, since, arriving_keys(catalogue, pages))) as merge:
-            _take_tables(audit(store, merge.on_state), result.found)
-            merge.finish()
-        check_bundles(
-            catalogue, pages, result.found, quick=quick, is_running=since is not None,
-            on_trouble=result.troubles.append,
-        )  # fmt: skip
+    with closing(Merge(catalogue, pages, result.found, since, arriving_keys(catalogue, pages))) as merge:
+        _take_tables(audit(store, merge.on_state), result.found)
+        merge.finish()
+    check_bundles(
+        catalogue, pages, result.found, quick=quick, is_running=since is not None,
+        on_trouble=result.troubles.append,
+    )  # fmt: skip
     return result
 
 
-def _opened(pages: Path, found: Findings) -> Catalogue | None:
-    if not (pages / FILE_NAME).exists():
-        return None
-    try:
-        return Catalogue.open(pages, read_only=True)
-    except CatalogueError as error:
-        found.differences.add(kinds.CATALOGUE_WRONG, str(error))
-        return None
-
-
-def _expect_no_pages(pages: Path, found: Findings) -> None:
-    """Without a catalogue nothing can be stored; before the first upload that is as it should be."""
-    if found.counts["stored"] or has_bundles(pages):
-        found.differences.add(kinds.CATALOGUE_WRONG, f"there is no catalogue in {pages}")
+def _without_catalogue(store: Store, pages: Path, damage: str) -> Examination:
+    """`damage` is what is wrong with it, if it is there. Before the first upload there is none."""
+    result = Examination(has_catalogue=False)
+    found = result.found
+    _take_tables(audit(store), found)
+    if not damage and (found.counts["stored"] or has_bundles(pages)):
+        damage = f"there is no catalogue in {pages}"
+    if damage:
+        found.differences.add(kinds.CATALOGUE_WRONG, damage)
+    return result
 
 
 def has_bundles(pages: Path) -> bool:

@@ -45,9 +45,11 @@ def repair(store: Store, settings: Settings, seen: Examination, quick: bool) -> 
     for line in recount(store):
         done.add("counted again", line)
     if pages.is_dir():
-        with Catalogue.open(pages) as catalogue:  # makes it anew if it is missing or damaged
+        with Catalogue.open(pages, thorough=True) as catalogue:  # makes it anew if it is missing or damaged
             if not seen.has_catalogue:
-                done.add("catalogued", f"{catalogue.reconcile().added} bundles; there was no catalogue")
+                catalogue.reconcile()
+                number = catalogue.counts().bundles
+                done.add("catalogued", f"{number} bundles; the catalogue was missing or damaged")
                 seen = examine(store, pages, quick=quick)
             frontier = reopened(store, settings, SystemClock())
             _Repair(store, frontier, catalogue, pages, done).run(seen.troubles)

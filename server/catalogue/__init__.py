@@ -10,7 +10,7 @@ Several processes may read while ftpServer, the only writer, adds.
 """
 
 from server.catalogue.catalogue import Catalogue, Changes, Counts
-from server.catalogue.database import FILE_NAME, CatalogueError
+from server.catalogue.database import FILE_NAME, CatalogueError, CorruptCatalogue
 from server.catalogue.rows import StoredBundle, StoredPage, check_manifest
 from server.catalogue.writer import CatalogueWriter
 
@@ -20,6 +20,7 @@ __all__ = [
     "CatalogueError",
     "CatalogueWriter",
     "Changes",
+    "CorruptCatalogue",
     "Counts",
     "StoredBundle",
     "StoredPage",

@@ -10,7 +10,15 @@ from typing import Any, Self
 from common.bundle import Manifest
 from common.errors import BundleError
 from server.catalogue import database as db
-from server.catalogue.rows import StoredBundle, StoredPage, bundle_row, check_manifest, page_rows, stored_page
+from server.catalogue.rows import (
+    StoredBundle,
+    StoredPage,
+    bundle_row,
+    check_manifest,
+    page_rows,
+    stored_bundle,
+    stored_page,
+)
 from server.catalogue.stored import bundle_names_in, domains_in, stored_manifest
 
 _BATCH = 200  # bundles in one transaction when many are missing
@@ -21,11 +29,11 @@ _INSERT_BUNDLE = (
 )
 _INSERT_PAGE = "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _BUNDLES = "SELECT domain, name, job, created, size, sha256, pages FROM bundle"
-_PAGES = (
+_ALL_PAGES = (
     "SELECT domain, name, digest, url, folder, data_name, page.size, sha1, crawl_time, status, content_type"
     " FROM page JOIN bundle ON bundle.id = page.bundle"
-    " WHERE digest = ? ORDER BY crawl_time, page.bundle, position"
 )
+_PAGES = f"{_ALL_PAGES} WHERE digest = ? ORDER BY crawl_time, page.bundle, position"
 _DIGESTS = "SELECT digest, count(*) FROM page GROUP BY digest ORDER BY digest"  # in the order of the index
 _ROWS = (
     "SELECT position, digest, url, folder, data_name, page.size, sha1, crawl_time, status, content_type"
@@ -71,20 +79,51 @@ class Catalogue:
     def __init__(self, directory: Path, database: sqlite3.Connection) -> None:
         self._directory = directory
         self._database = database
+        self._inode = self._inode_now()
 
     @classmethod
-    def open(cls, directory: Path, *, read_only: bool = False) -> Self:
-        """Open the catalogue of `directory`. For writing it is made if missing, and made anew if damaged."""
+    def open(cls, directory: Path, *, read_only: bool = False, thorough: bool = False) -> Self:
+        """Open the catalogue of `directory`. For writing it is made if missing, and made anew if damaged.
+
+        `thorough`, for who needs all of it: all of it is read first. For reading, CorruptCatalogue if it is damaged.
+        """
         file = directory / db.FILE_NAME
         if read_only:
-            return cls(directory, db.connect_to_read(file))
+            return cls(directory, db.connect_to_read(file))._looked_through(thorough)
         try:
-            return cls(directory, db.connect_to_write(file))
+            return cls(directory, db.connect_to_write(file))._looked_through(thorough)
         except db.CorruptCatalogue as error:
             db.move_aside(file, error)
             catalogue = cls(directory, db.connect_to_write(file))
             catalogue.rebuild()
             return catalogue
+
+    def _looked_through(self, thorough: bool) -> Self:
+        try:
+            if thorough:
+                self._look_through()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _look_through(self) -> None:
+        db.check_integrity(self._database)
+        with db.mapped():
+            for row in self._database.execute(_BUNDLES):
+                stored_bundle(row)
+            for row in self._database.execute(_ALL_PAGES):
+                stored_page(row)
+
+    def is_replaced(self) -> bool:
+        """Whether somebody has made the file anew meanwhile: nobody reads any more what is written to this one."""
+        return self._inode_now() != self._inode
+
+    def _inode_now(self) -> int:
+        try:
+            return (self._directory / db.FILE_NAME).stat().st_ino
+        except OSError:
+            return 0
 
     def close(self) -> None:
         self._database.close()
@@ -135,13 +174,13 @@ class Catalogue:
     def bundles(self) -> Iterator[StoredBundle]:
         """All bundles, by domain and name."""
         with db.mapped():
-            yield from (StoredBundle(*row) for row in self._database.execute(f"{_BUNDLES} ORDER BY domain, name"))
+            yield from map(stored_bundle, self._database.execute(f"{_BUNDLES} ORDER BY domain, name"))
 
     def bundles_of(self, domain: str) -> list[StoredBundle]:
         """The bundles of one domain."""
         with db.mapped():
             rows = self._database.execute(f"{_BUNDLES} WHERE domain = ? ORDER BY name", (domain,))
-            return [StoredBundle(*row) for row in rows]
+            return [stored_bundle(row) for row in rows]
 
     def digests(self) -> Generator[tuple[bytes, int], None, None]:
         """Every URL that has a page, in the order of the digests, and how many it has. Needs no memory to speak of."""

@@ -22,7 +22,7 @@ class CatalogueError(PavoukError):
 
 
 class CorruptCatalogue(CatalogueError):
-    """The file is damaged or of another version."""
+    """The file is damaged or of another version: the bundles give a new one."""
 
 
 @contextmanager
@@ -31,17 +31,46 @@ def mapped() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        if _tells_of_damage(error):
+            raise damaged(str(error)) from error
         raise CatalogueError(f"the catalogue: {error}") from error
+
+
+def damaged(what: str) -> CorruptCatalogue:
+    """What is raised for a file that holds what nobody has written."""
+    return CorruptCatalogue(
+        f"the catalogue is damaged ({what}): crawlAdmin audit --repair, or ftpServer --rebuild-catalogue, makes it anew"
+    )
+
+
+def _tells_of_damage(error: sqlite3.Error) -> bool:
+    if "decode to UTF-8" in str(error):  # raised by the module, which gives it no code
+        return True
+    # SQLITE_ERROR is a wrong statement; ours are right, so it is the file that lacks a table.
+    codes = sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
+
+
+def check_integrity(database: sqlite3.Connection) -> None:
+    """CorruptCatalogue unless SQLite finds each table sound, and its index the same. Reads all of it."""
+    with mapped():
+        report = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if report != "ok":
+        raise damaged(" ".join(str(report).split()))
 
 
 def connect_to_read(file: Path) -> sqlite3.Connection:
     """A connection that cannot write."""
     with mapped():
         database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
-        version = _version(database)
-    if version != VERSION:
+    try:
+        with mapped():
+            version = _version(database)
+        if version != VERSION:
+            raise CorruptCatalogue(f"{file} is of version {version}: ftpServer --rebuild-catalogue makes it anew")
+    except BaseException:
         database.close()
-        raise CorruptCatalogue(f"{file} is of version {version}: ftpServer --rebuild-catalogue makes it anew")
+        raise
     return database
 
 
@@ -51,13 +80,11 @@ def connect_to_write(file: Path) -> sqlite3.Connection:
         # no isolation level: the catalogue begins and ends transactions, not the module
         database = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
     try:
-        _prepare(database)
-    except sqlite3.OperationalError as error:  # locked, disk full, not permitted: the file may be sound
+        with mapped():
+            _prepare(database)
+    except CatalogueError as error:  # another than a corrupt one: locked, disk full, not permitted
         database.close()
-        raise CatalogueError(f"{file}: {error}") from error
-    except (sqlite3.DatabaseError, CorruptCatalogue) as error:
-        database.close()
-        raise CorruptCatalogue(f"{file}: {error}") from error
+        raise type(error)(f"{file}: {error}") from error
     return database
 
 
@@ -83,7 +110,7 @@ def _prepare(database: sqlite3.Connection) -> None:
         raise CorruptCatalogue("the catalogue is of another version")
     report = database.execute("PRAGMA quick_check(1)").fetchone()[0]
     if report != "ok":
-        raise CorruptCatalogue(f"the catalogue is damaged: {report}")
+        raise CorruptCatalogue(f"the catalogue is damaged: {' '.join(str(report).split())}")
 
 
 def _version(database: sqlite3.Connection) -> int:

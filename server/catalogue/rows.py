@@ -10,11 +10,14 @@ from typing import Any
 from common.bundle import Manifest, PageEntry, parse_bundle_name
 from common.errors import BundleError
 from common.page import XML_NAME
+from server.catalogue.database import damaged
 
 MAX_TEXT_LENGTH = 20_000  # an address has 2,000 characters, a folder a few times as many
 MAX_NUMBER = 2**63 - 1  # what SQLite can hold
 
 _HEX = re.compile(r"[0-9a-f]*")
+_BUNDLE_TYPES = (str, str, str, int, int, bytes, int)
+_PAGE_TYPES = (str, str, bytes, str, str, str, int, bytes, float, int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +105,17 @@ def _page_row(position: int, entry: PageEntry) -> tuple[Any, ...]:
     )
 
 
+def stored_bundle(row: Sequence[Any]) -> StoredBundle:
+    """A bundle from its row without the id. SQLite has no checksums, so what is read is looked at once more."""
+    if tuple(map(type, row)) != _BUNDLE_TYPES:
+        raise damaged(f"a bundle is {row!r:.100}")
+    return StoredBundle(*row)
+
+
 def stored_page(row: Sequence[Any]) -> StoredPage:
     """A page from domain and name of its bundle, and its own columns from digest on."""
+    if tuple(map(type, row)) != _PAGE_TYPES:
+        raise damaged(f"a page is {row!r:.100}")
     domain, name, *columns = row
     return StoredPage(PurePosixPath(domain, name), *columns)
 

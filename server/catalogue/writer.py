@@ -13,6 +13,7 @@ from pathlib import Path
 from common.bundle import Manifest
 from common.errors import PavoukError
 from server.catalogue.catalogue import Catalogue
+from server.catalogue.database import CorruptCatalogue
 
 QUEUE_LENGTH = 200  # bundles; about 100 MB of manifests at the very most
 BATCH = 50  # bundles in one transaction
@@ -31,6 +32,7 @@ class CatalogueWriter:
         self._queue: queue.Queue[_Item | None] = queue.Queue(QUEUE_LENGTH)
         self._missed = threading.Event()  # some bundle is stored that never went through the queue
         self._missed.set()
+        self._is_ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="catalogue")
 
     def start(self) -> None:
@@ -45,25 +47,31 @@ class CatalogueWriter:
 
     def close(self) -> None:
         """Catalogue what is waiting, then end."""
+        self._is_ending.set()
         self._queue.put(None)
         self._thread.join()
 
     def _run(self) -> None:
-        goes_on = True
+        goes_on, is_suspect = True, False
         while goes_on:
             try:
-                with Catalogue.open(self._directory) as catalogue:
+                with Catalogue.open(self._directory, thorough=is_suspect) as catalogue:
+                    is_suspect = False
                     goes_on = self._serve(catalogue)
             except (PavoukError, OSError) as error:
+                is_suspect = isinstance(error, CorruptCatalogue)  # then all of it is read, and it is made anew
                 log.error("%s; trying again later, no bundle is lost", error)
                 self._missed.set()
-                goes_on = self._wait()
+                goes_on = not self._is_ending.is_set() and self._wait()
 
     def _serve(self, catalogue: Catalogue) -> bool:
         """Write until `close` is called (False)."""
         while True:
             self._catch_up(catalogue)
             batch, goes_on = self._next_batch()
+            if catalogue.is_replaced():  # a repair has made it anew; what it has not seen, the next reconcile does
+                self._missed.set()
+                return goes_on
             catalogue.add_all(batch)
             if not goes_on:
                 self._catch_up(catalogue)

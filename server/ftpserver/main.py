@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
 def _rebuild(settings: Settings) -> int:
     folder = PagesFolder(settings.pages)
     try:
-        with Catalogue.open(folder.directory) as catalogue:
+        with Catalogue.open(folder.directory, thorough=True) as catalogue:
             changes = catalogue.rebuild(verify=True)
             counts = catalogue.counts()
     finally:
