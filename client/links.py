@@ -1,11 +1,12 @@
 """What counts as a link, and which address it means. Reads parsed nodes, fetches nothing.
 
-Followed: a, area, frame, iframe, meta refresh, and link with rel canonical, next or prev. References that are empty or
-only a fragment stay inside the page and are no links. What a page shows or runs is in embedded.py.
+Followed: a, area, frame, iframe, meta refresh, and link with rel canonical, next or prev, also inside <noframes>.
+References that are empty or only a fragment stay inside the page and are no links. What a page shows or runs is in
+embedded.py.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -21,6 +22,7 @@ _MAX_RAW_LENGTH = 4 * MAX_URL_LENGTH  # longer references (data:, junk) do not g
 _MAX_ANCHOR_NODES = 200  # tricks nest anchors; without a bound their texts cost the square of the page
 _RELATIONS = frozenset(["canonical", "next", "prev"])
 
+_IMAGE = LexborHTMLParser("").create_node("img").tag_id
 _DRAWINGS = frozenset(["svg", "math"])
 _HTML_AGAIN = frozenset(["foreignObject", "desc", "annotation-xml"])  # inside drawings
 _MAX_ANCESTORS = 100
@@ -46,7 +48,7 @@ def written(raw: str | None) -> str:
 
 
 def target(node: LexborNode) -> str | None:
-    """To what an anchor refers."""
+    """To what an anchor or an area refers."""
     attributes = node.attrs
     href = attributes.get("href")
     if href is None and (href := attributes.get("xlink:href")) is not None:
@@ -67,7 +69,7 @@ def is_in_drawing(node: LexborNode) -> bool:
 
 
 def reference(node: LexborNode) -> str | None:
-    """To what a node other than an anchor refers."""
+    """To what a node other than these refers."""
     attributes = node.attrs
     tag = node.tag
     if tag == "link":
@@ -75,15 +77,16 @@ def reference(node: LexborNode) -> str | None:
         return None if _RELATIONS.isdisjoint(relations) else attributes.get("href")
     if tag == "meta":
         return _refresh_target(attributes.get("http-equiv") or "", attributes.get("content") or "")
-    return attributes.get("href" if tag == "area" else "src")
+    return attributes.get("src")
 
 
-def unfollowed(page: LexborHTMLParser) -> frozenset[str]:
-    """References that are only made by links with rel=nofollow."""
-    marked = {written(target(node)) for node in page.css("a[rel], area[rel]") if _is_nofollow(node)}
+def unfollowed(pages: Iterable[LexborHTMLParser]) -> frozenset[str]:
+    """References that are only made by links with rel=nofollow, in all parts of a page together."""
+    pages = list(pages)
+    marked = {written(target(node)) for page in pages for node in page.css("a[rel], area[rel]") if _is_nofollow(node)}
     if not marked:
         return frozenset()
-    others = (node for node in page.css("[href], [src]") if not _is_nofollow(node))
+    others = (node for page in pages for node in page.css("[href], [src]") if not _is_nofollow(node))
     return frozenset(marked - {written(node.attrs.get("href") or node.attrs.get("src")) for node in others})
 
 
@@ -97,15 +100,20 @@ def _refresh_target(pragma: str, content: str) -> str | None:
 
 
 def anchor_text(node: LexborNode) -> str:
-    """The text of an anchor, folded and cut."""
+    """The text of an anchor, or the `alt` of an area, folded and cut. An image in an anchor says its `alt`."""
     child = node.first_child
     if child is None:
-        return ""
+        return folded(node.attrs.get("alt") or "", MAX_ANCHOR_LENGTH) if node.tag == "area" else ""
     text = child.text_content if child.next is None else None  # most anchors hold one text and nothing else
     if text is None:
         nodes = islice(node.traverse(include_text=True), _MAX_ANCHOR_NODES)
-        text = "".join([part.text_content or "" for part in nodes])
+        text = "".join([part.text_content or (_alt(part) if part.tag_id == _IMAGE else "") for part in nodes])
     return folded(text, MAX_ANCHOR_LENGTH)
+
+
+def _alt(image: LexborNode) -> str:
+    alt = image.attrs.get("alt")
+    return f" {alt} " if alt else ""
 
 
 def resolved(

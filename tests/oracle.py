@@ -15,6 +15,7 @@ from tests.mining import Mined
 
 MAX_ANCHOR_LENGTH = 500
 _FOLLOWED_RELATIONS = {"canonical", "next", "prev"}
+_LINKS = ["a", "area", "frame", "iframe", "link", "meta"]
 _REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?", re.IGNORECASE)
 
 # What the reader does not see, and what begins and ends a line or stands between words, by the HTML standard's own
@@ -43,16 +44,30 @@ def _title(soup: BeautifulSoup) -> str:
 def _links(soup: BeautifulSoup, url: str) -> dict[str, str]:
     base = next((str(tag["href"]) for tag in soup.find_all("base", href=True) if tag["href"]), "")
     base_url = (resolve(base, url) if base else None) or url
+    unframed = [BeautifulSoup(tag.get_text(), "html5lib") for tag in soup.find_all(["noframes", "noembed"])[:10]]
     found: dict[str, str] = {}
-    for tag in soup.find_all(["a", "area", "frame", "iframe", "link", "meta"]):
+    for tag in [tag for part in [soup, *unframed] for tag in part.find_all(_LINKS)]:
         reference = _reference(tag)
         if not reference.partition("#")[0].strip():
             continue
         address = resolve(reference, base_url)
         if address is not None:
-            text = _folded(_text(tag))[:MAX_ANCHOR_LENGTH].rstrip() if tag.name == "a" else ""
+            text = anchor_text(tag)[:MAX_ANCHOR_LENGTH].rstrip() if tag.name in ("a", "area") else ""
             found[address] = found.get(address) or text
     return found
+
+
+def anchor_text(tag: Tag) -> str:
+    """The text of a link. An image speaks by its alt, also one that is a map."""
+    if tag.name == "area":
+        return _folded(str(tag.get("alt", "")))
+    parts: list[str] = []
+    for node in tag.descendants:
+        if isinstance(node, Tag):
+            parts += [" ", str(node["alt"]), " "] if node.name == "img" and node.get("alt") else []
+        elif _is_text(node):
+            parts.append(str(node))
+    return _folded("".join(parts))
 
 
 def _reference(tag: Tag) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 LENIENT = "found although browsers would not go there"
 BLANKS = "other blanks than those of ASCII are taken away, too: they are mistakes that hide a page"
+UNFRAMED = "for browsers without frames these are the links of an old site"
 SAME_PAGE = "a mere fragment is no link, even where <base> makes it one"
 
 
@@ -87,7 +88,8 @@ LINKS = [
     _case("URL §4.4 step 1.2", "<a href='&nbsp;'>", "/dir/%C2%A0", why=BLANKS),
     _case("the iframe element", "<iframe src=/x></iframe>", "/x"),
     _case("the iframe element", "<iframe src=''></iframe><iframe srcdoc='<a href=/x>'></iframe>"),
-    _case("frames", "<frameset><frame src=/x></frameset><noframes><a href=/y></noframes>", "/x"),
+    _case("frames", "<frameset><frame src=/x></frameset><noframes><a href=/y></noframes>", "/x",
+          why=UNFRAMED, ours=("/x", "/y")),
     _case("link types", "<link rel=next href=/x><link rel='PREV x' href=/y><link rel=nextx href=/z>", "/x", "/y"),
     _case("the base element", "<base href=/b/><base href=/c/><a href=x>", "/b/x"),
     _case("the base element", "<base><base href=/c/><a href=x>", "/c/x"),

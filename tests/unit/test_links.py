@@ -11,6 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 from client import links, text
 from client.walk import walk
 from common.urls import resolve
+from tests.oracle import anchor_text
 from tests.web.nginx import python_docs
 
 BASE = "http://example.org/dir/page.html"
@@ -49,6 +50,19 @@ def _addresses(html: str) -> list[str]:
         ("<link rel=alternate href=/x><link rel=stylesheet href=/y><link href=/z>", []),
         ("<img src=/x><script src=/y></script>", []),
         ("<noscript><a href=/x></noscript>", ["/x"]),
+        (
+            "<frameset><frame src=/x><noframes><body><a href=/y>y</a><map><area href=/z></map></noframes>",
+            ["/x", "/y", "/z"],
+        ),
+        ("<frameset><frame src=/x></frameset><noframes><base href=/b/><a href=y>", ["/x", "/dir/y"]),
+        ("<base href=/b/><noframes><a href=y>&lt;/a></noframes><a href=z>", ["/b/z", "/b/y"]),
+        ("<noframes><!-- <a href=/x> --><script>'<a href=/y>'</script></noframes>", []),
+        ("<noframes>" * 2 + "<a href=/x></noframes>", []),
+        ("<noembed><a href=/x></noembed>", ["/x"]),
+        (
+            "".join(f"<noframes><a href=/{number}></noframes>" for number in range(20)),
+            [f"/{number}" for number in range(10)],
+        ),
         ("<!-- <a href=/x> --><script>'<a href=/y>'</script><textarea><a href=/z></textarea>", []),
         ("<svg><a href=/x></a></svg>", ["/x"]),
         ("<a href=mailto:a@b.cz><a href=javascript:x><a href=ftp://x/><a href=data:,x>", []),
@@ -114,6 +128,13 @@ def test_base_counts_for_links_before_it() -> None:
         ("<a href=x>" + "word " * 1000, ("word " * 100).strip()),
         ("<a href=x>" + "<i>a</i>" * 1000, "a" * 99),
         ("<iframe src=x>not a text</iframe>", ""),
+        ("<a href=x><img src=y alt=' The\nspider '></a>", "The spider"),
+        ("<a href=x><img alt=One><b>two<img alt=three></b>four<img alt=''>five</a>", "One two three fourfive"),
+        ("<a href=x><img></a><a href=x><span><picture><source><img alt=later></picture></span></a>", "later"),
+        ("<a href=x><img alt='" + "word " * 1000 + "'></a>", ("word " * 100).strip()),
+        ("<map><area href=x alt='The  north'></map><a href=x>south</a>", "The north"),
+        ("<map><area href=x></map><a href=x>south</a>", "south"),
+        ("<frameset><frame src=x><noframes><a href=x>without <img alt=frames></a></noframes>", "without frames"),
     ],
 )
 def test_anchor_text(html: str, text: str) -> None:
@@ -159,7 +180,7 @@ def _truth(soup: BeautifulSoup) -> dict[str, str]:
     for anchor in soup.find_all("a", href=True):
         address = resolve(str(anchor["href"]), base_url)
         if address and str(anchor["href"]).partition("#")[0]:
-            found[address] = found.get(address) or " ".join(anchor.get_text().split())
+            found[address] = found.get(address) or anchor_text(anchor)
     return found
 
 

@@ -38,6 +38,13 @@ def test_what_is_seen() -> None:
     assert see(HTML, Wanted()).unfollowed == see(HTML, Wanted()).shown == []
 
 
+def test_what_is_seen_without_frames() -> None:
+    html = b"<title>T</title><frameset><frame src=w><noframes><title>U</title><meta name=a content=b><base href=/b/>"
+    html += b"one <a rel=nofollow href=x>two</a><a rel=nofollow href=w>three</a><img src=z></noframes></frameset>"
+    seen = see(html, ALL)
+    assert seen == Seen(len(html), "T", "", [], {"w": "three", "x": "two"}, "", ["x"], [])
+
+
 def test_it_can_cross_a_border() -> None:
     assert Seen.unpacked(see(HTML, ALL).packed()) == see(HTML, ALL)
 
