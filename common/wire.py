@@ -209,6 +209,7 @@ class Totals:
     revisits: int = 0  # further visits of stored pages that have ended
     revisions: int = 0  # those of `revisits` that stored another version of the page
     unchanged: int = 0  # those of `revisits` that found nothing new
+    processed: int = 0  # those of `sent` that went well: stored, unchanged, redirected or listed
 
     @property
     def is_sound(self) -> bool:

@@ -149,6 +149,7 @@ class Crawl:
             if coordinator is None:
                 print(_INTERRUPTED_TEXT, flush=True)
                 return _INTERRUPTED
+            print(self._beginning(), flush=True)
             finished = self._watch(coordinator)
             is_idle = finished and not self._last.leased
             if not is_idle:
@@ -247,6 +248,12 @@ class Crawl:
             return coordinator.ended_by() in _AT_ONCE
         except RemoteUnavailable:
             return False
+
+    def _beginning(self) -> str:
+        before, folder = self._before, self._settings.folder
+        if not before.sent:
+            return f"begins anew in {folder}"
+        return f"goes on in {folder}: {before.stored} stored, {before.queued + before.leased} to do"
 
     def _progress(self) -> str:
         seconds = time.monotonic() - self._started

@@ -74,7 +74,8 @@ class Case:
         assert self.frontier.unsound() == []
         totals, seen = found.totals, self.frontier.totals()
         assert [getattr(seen, name) for name in STATES] == [getattr(totals, name) for name in STATES]
-        assert (seen.stored, seen.sent, seen.size) == (totals.stored, totals.sent, totals.size)
+        assert (seen.stored, seen.sent, seen.processed) == (totals.stored, totals.sent, totals.processed)
+        assert seen.size == totals.size
         return totals
 
     def drain(self, client: str = "drain", limit: int = 1000) -> list[str]:

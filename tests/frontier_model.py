@@ -119,7 +119,7 @@ class Model:
         self.last_job = 0
         self.asked: set[str] = set()
         self.paused = False
-        self.sent = self.size = self.arrivals = 0
+        self.sent = self.processed = self.size = self.arrivals = 0
         self.stored: Counter[str] = Counter()  # by host
         self.revisits: Counter[str] = Counter()  # by outcome
         self.slot_ready: dict[str, tuple[float, float]] = {}  # not before the first, certainly after the second
@@ -243,7 +243,7 @@ class Model:
             "again": sum(self.urls[url].apart for url in self.of("queued", "waiting")),
             "again_leased": sum(self.urls[url].apart for url in self.of("leased")),
             "revisits": self.revisits.total(), "revisions": self.revisits[Outcome.STORED],
-            "unchanged": self.revisits[Outcome.UNCHANGED],
+            "unchanged": self.revisits[Outcome.UNCHANGED], "processed": self.processed,
         }  # fmt: skip
 
     # --- adding and leasing
@@ -504,6 +504,7 @@ class Model:
     def _settle(self, url: Url, outcome: Outcome, job: int) -> None:
         end, waits, _ = ENDS[outcome]
         url.job = 0
+        self.processed += end == DONE
         if outcome is Outcome.SKIPPED:
             url.state, url.job = "queued", job
         elif url.tries < len(waits):

@@ -122,7 +122,7 @@ class Settling:
             if visits is not None and outcome is Outcome.STORED:
                 visits.begin(change, key, unpack_entry(task.entry), result, self._core.clock.now())
         done.accepted += number
-        change.counts.update(leased=-number, done=number, stored=stored)
+        change.counts.update(leased=-number, done=number, stored=stored, processed=number)
         return [result for results in others.values() for result in results]
 
     def _settle_task(self, done: Settlement, url: str, task: Task, result: UrlResult, job: int) -> None:
@@ -147,6 +147,7 @@ class Settling:
         if is_apart(task.entry):
             change.count_again(host, leased=-1)
         if consequence.state is State.DONE:
+            change.counts["processed"] += 1
             self._finish(done, host, unpack_entry(task.entry), result)
         else:
             self._settle_other(done, host, task, result)

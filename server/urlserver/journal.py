@@ -38,7 +38,7 @@ class Journal:
     def report(self, line: str, failed: Iterable[FailedRecord], totals: Totals) -> None:
         """Record one report. It is settled already, so a full disk or a closed console only costs the record."""
         now = datetime.fromtimestamp(self._clock.now(), UTC)
-        numbers = totals.sent, _processed(totals), totals.known, totals.queued, totals.size
+        numbers = totals.sent, totals.processed, totals.known, totals.queued, totals.size
         try:
             with self._lock:
                 self._blacklist.writelines(map(_blacklist_line, failed))
@@ -57,10 +57,9 @@ class Journal:
                 self._blacklist.flush()
 
     def _totals_line(self, now: datetime, totals: Totals) -> str:
-        processed = _processed(totals)
-        effectivity = 100 * processed / totals.sent if totals.sent else 100.0
+        effectivity = 100 * totals.processed / totals.sent if totals.sent else 100.0
         return (
-            f"{now:%Y-%m-%d %H:%M:%S}(send: {totals.sent};processed: {processed}; found: {totals.known};"
+            f"{now:%Y-%m-%d %H:%M:%S}(send: {totals.sent};processed: {totals.processed}; found: {totals.known};"
             f"effectivity: {effectivity:.1f} %; Q: {totals.queued};data size: {totals.size}b)"
             f"/{self._clock.ticks() - self._started:.0f} s"
         )
@@ -69,10 +68,6 @@ class Journal:
         for file in (self._blacklist, self._progress):
             with suppress(OSError):
                 file.close()
-
-
-def _processed(totals: Totals) -> int:
-    return totals.done + totals.failed + totals.revisits
 
 
 def _blacklist_line(item: FailedRecord) -> str:

@@ -6,7 +6,6 @@ import logging
 import sys
 import threading
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import chain
 
 from common import VERSION, logs
@@ -88,7 +87,11 @@ def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str
     server = settings.url_server
     _make_folder(settings)
     clock = SystemClock()
-    take_in = partial(starting.take_in, on_progress=_Progress(clock))
+
+    def take_in(frontier: Frontier, starts: Iterable[str]) -> None:
+        _say_what_was_there(frontier, settings)
+        starting.take_in(frontier, starts, _Progress(clock))
+
     frontier = open_frontier(settings, clock, starts, one_round, take_in)
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
@@ -162,6 +165,15 @@ def _make_folder(settings: Settings) -> None:
         private_folder(settings.memory)
     except OSError as error:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
+
+
+def _say_what_was_there(frontier: Frontier, settings: Settings) -> None:
+    totals = frontier.totals()
+    text = f"begins anew: there was nothing in {settings.memory}"
+    if totals.known:
+        numbers = f"{totals.known} URLs known, {totals.queued} queued, {totals.processed} processed"
+        text = f"goes on with what is in {settings.memory}: {numbers}"
+    print(f"urlServer {text}", flush=True)
 
 
 def _say_ready(url: str, settings: Settings, frontier: Frontier) -> None:

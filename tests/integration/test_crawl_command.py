@@ -40,6 +40,7 @@ def test_one_command_crawls_all_and_says_what_it_did(crawls: Crawls) -> None:
         assert summary["still to do"] == "0"
         progress = r"^ +\d+ s  \d+ stored, \d+ to do, \d+ failed, \d+ excluded, [\d.]+ MB, [\d.]+ pages/s$"
         assert re.search(progress, text, re.MULTILINE)
+        assert text.startswith(f"begins anew in {crawls.folder}\n")
         assert text.endswith((crawls.folder / "summary.txt").read_text())
         assert not crawls.parts()
 
@@ -48,7 +49,8 @@ def test_finished_crawl_asks_nothing_again(crawls: Crawls) -> None:
     with run_web(hosts=1, pages=5) as web:
         crawls.run(*web.start_urls)
         before = len(web.log())
-        crawls.run()  # the start URLs are known by now
+        text = crawls.run()  # the start URLs are known by now
+        assert text.startswith(f"goes on in {crawls.folder}: {len(crawls.stored())} stored, 0 to do\n")
         assert len(web.log()) == before
         assert "(0 in this run)" in crawls.summary()["pages stored"]
 

@@ -36,6 +36,26 @@ def test_a_report_settles_and_takes_in_what_was_found(frontiers: Make) -> None:
     assert (totals.done, totals.stored, totals.queued, totals.sent, totals.size) == (1, 1, 2, 1, 1000)
 
 
+def test_processed_is_what_went_well_of_all_that_was_sent(frontiers: Make) -> None:
+    case = frontiers(delay_seconds=0, connections_per_host=8, lease_seconds=100)
+    case.add(*(f"http://a/{number}" for number in range(8)))
+    first = case.lease()
+    urls, ends = urls_of(first), (Outcome.STORED, Outcome.REDIRECTED, Outcome.NOT_FOUND, Outcome.DISALLOWED,
+                                  Outcome.SERVER_ERROR, Outcome.SKIPPED)  # fmt: skip
+    assert len(urls) == 8
+    case.report("a", first.job, dict(zip(urls, ends, strict=False)))  # two are not reported at all
+    assert (case.audit().sent, case.audit().processed) == (8, 2)
+    case.clock.advance(101)
+    case.frontier.expire()
+    case.report("a", first.job, {urls[6]: Outcome.STORED})  # late, and still welcome
+    assert (case.audit().sent, case.audit().processed) == (8, 3)
+    case.reopen()
+    case.drain()
+    totals = case.audit()
+    assert (totals.done, totals.failed, totals.excluded) == (6, 1, 1)
+    assert (totals.sent, totals.processed) == (8 + 3, 6)
+
+
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.SKIPPED])
 def test_a_repeated_report_changes_nothing(frontiers: Make, outcome: Outcome) -> None:
     case = frontiers()

@@ -146,16 +146,27 @@ def test_console_lines_blacklist_and_progress(tmp_path: Path) -> None:
     lines = program.output().splitlines()
     index = lines.index("(1 2 1 19) from worker-7 [127.0.0.1]")
     assert re.fullmatch(
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\(send: 2;processed: 2; found: 4;effectivity: 100\.0 %; Q: 2;"
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\(send: 2;processed: 1; found: 4;effectivity: 50\.0 %; Q: 2;"
         r"data size: 20000b\)/\d+ s",
         lines[index + 1],
     )
     head, row = (tmp_path / ".mem" / "progress.csv").read_text().splitlines()
     assert head == "time,sent,processed,found,queued,bytes"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ,2,2,4,2,20000", row)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ,2,1,4,2,20000", row)
     check_blacklist(tmp_path)
     with serving(tmp_path):  # made again from the frontier
         check_blacklist(tmp_path)
+
+
+def test_the_start_says_whether_the_crawl_goes_on(tmp_path: Path) -> None:
+    with serving(tmp_path, *START) as program:
+        soap = Soap(address_of(program))
+        soap.report("w1", soap.job("w1", wanted=1).job, {"http://example.org/": Outcome.STORED}, ["http://example.net/"])
+    assert f"urlServer begins anew: there was nothing in {tmp_path / '.mem'}" in program.output().splitlines()
+    with serving(tmp_path, *START, "http://further.example/") as program:
+        pass
+    line = f"urlServer goes on with what is in {tmp_path / '.mem'}: 3 URLs known, 2 queued, 1 processed"
+    assert line in program.output().splitlines()
 
 
 def check_blacklist(folder: Path) -> None:
