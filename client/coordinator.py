@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import requests
@@ -13,11 +13,10 @@ from zeep.exceptions import Fault, TransportError
 
 from common.errors import RemoteRefused, RemoteUnavailable
 from common.wire import (
-    FoundUrl,
+    MAX_ROWS,
     HostShare,
     Job,
     JobSettings,
-    ListedUrl,
     Receipt,
     Report,
     Totals,
@@ -27,9 +26,9 @@ from common.wire import (
 )
 
 _TIMEOUT_SECONDS = 60
-_FOUND_PER_CALL = 5_000
-_FOUND_BYTES_PER_CALL = 4_000_000  # libxml2 takes no text beyond 10 MB
-_Url = TypeVar("_Url", FoundUrl, ListedUrl)
+_ROWS_PER_CALL = MAX_ROWS // 2  # in one table
+_CHARACTERS_PER_CALL = 4_000_000  # in one table; libxml2 takes no text beyond 10 MB
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
 _REFUSALS = (400, 404, 405, 411, 413)  # a wrong token (401) can be mended without losing anything
 
 
@@ -63,17 +62,23 @@ class Coordinator:
             )
 
     def send(self, report: Report) -> Receipt:
-        """Send a report. Long lists of URLs go ahead in calls of their own: a URL is settled last."""
-        new = 0
+        """Send a report, in several calls if it is long: a URL is settled after what was found there."""
         *first_listed, last_listed = _slices(report.listed) or [[]]
-        *first, last = _slices(report.found) or [[]]
+        *first_found, last_found = _slices(report.found) or [[]]
+        *first_hosts, last_hosts = _slices(report.hosts) or [[]]
+        results, *more_results = _slices(report.results) or [[]]
         # What is a sitemap comes first, so that a link to it does not make it a page.
-        ahead = [Report(report.job, (), (), listed=part) for part in first_listed]
-        ahead += [Report(report.job, (), part) for part in first]
-        for part in ahead:
-            new += self._send(part).new_urls
-        receipt = self._send(replace(report, found=last, listed=last_listed))
-        return replace(receipt, new_urls=receipt.new_urls + new)
+        parts = [Report(report.job, (), (), listed=part) for part in first_listed]
+        parts += [Report(report.job, (), part) for part in first_found]
+        parts += [Report(report.job, (), (), part) for part in first_hosts]
+        parts.append(Report(report.job, results, last_found, last_hosts, report.size, last_listed))
+        parts += [Report(report.job, part, ()) for part in more_results]
+        receipts = [self._send(part) for part in parts]
+        return Receipt(
+            sum(each.accepted for each in receipts),
+            sum(each.refused for each in receipts),
+            sum(each.new_urls for each in receipts),
+        )
 
     def exit(self, job: str) -> int:
         """Give the unfinished URLs of a job back."""
@@ -136,15 +141,16 @@ class Coordinator:
         return client.create_service(binding, self._url)  # type: ignore[no-untyped-call]
 
 
-def _slices(found: Sequence[_Url]) -> list[list[_Url]]:
-    slices: list[list[_Url]] = []
+def _slices(rows: Sequence[_Row]) -> list[list[_Row]]:
+    slices: list[list[_Row]] = []
     room = 0
-    for item in found:
-        room -= len(item.url)
-        if room < 0 or len(slices[-1]) >= _FOUND_PER_CALL:
+    for row in rows:
+        length = sum([len(cell) for cell in row if isinstance(cell, str)])
+        room -= length
+        if room < 0 or len(slices[-1]) >= _ROWS_PER_CALL:
             slices.append([])
-            room = _FOUND_BYTES_PER_CALL - len(item.url)
-        slices[-1].append(item)
+            room = _CHARACTERS_PER_CALL - length
+        slices[-1].append(row)
     return slices
 
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 Row = TypeVar("Row")
 
+MAX_ROWS = 10_000  # of a table in one report: as many as a job can have URLs
+
 _NO_DEFAULT = object()
 
 

@@ -1,6 +1,8 @@
 """The SOAP contract: SOAP 1.1, document/literal. Translates between messages and the service, nothing else."""
 
+import html
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -27,6 +29,7 @@ from spyne.protocol.soap import Soap11
 from spyne.server.wsgi import WsgiApplication
 
 from common.wire import (
+    MAX_ROWS,
     FoundUrl,
     HostFact,
     JobSettings,
@@ -35,15 +38,18 @@ from common.wire import (
     Report,
     Totals,
     UrlResult,
+    clean_text,
     from_table,
     to_table,
 )
 from server.frontier.frontier import FrontierError
 from server.frontier.store import StoreError
+from server.urlserver.markup import MarkupError, checked
 from server.urlserver.service import BadRequest, UrlService
 
 NAMESPACE = "urn:pavouk:urlserver:1"
 _MAX_FAULT_LENGTH = 500
+_INTEGER = re.compile(r"[ \t\r\n]*([+-]?)0*([0-9]{1,19})[ \t\r\n]*")
 
 _log = logging.getLogger(__name__)
 # A caller's mistake is answered with a fault; spyne would log each with a traceback as an error of ours.
@@ -84,18 +90,23 @@ class Job(ComplexModel):
 class _Soap(Soap11):
     """SOAP 1.1 that answers whatever is wrong with a message by a short fault; spyne lets some errors through."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # Both were valid for the schema, which takes blanks and zeros away first. spyne does not.
+        self._from_unicode_handlers[Integer] = lambda _, text: _integer(text)
+        self._from_unicode_handlers[Boolean] = lambda _, text: text.strip() in ("true", "1")
+
     def create_in_document(self, ctx: Any, charset: str | None = None) -> None:
         try:
-            super().create_in_document(ctx, charset)
-        except (StopIteration, ValueError, LookupError) as error:
-            raise Fault("Client.BadMessage", "the message is empty, or not in the encoding that it claims") from error
+            ctx.in_string = [checked(b"".join(ctx.in_string), charset or "")]
+        except MarkupError as error:
+            raise Fault("Client.BadMessage", str(error)) from error
+        try:
+            super().create_in_document(ctx)
         except Fault as fault:
             if "Text node too long" in fault.faultstring:  # libxml2's limit, kept because it also stops bombs
                 raise Fault("Client.TooLong", "a table has more than 10,000,000 bytes: split it") from fault
-            raise
-        envelope, _ = ctx.in_document
-        if envelope.getroottree().docinfo.internalDTD is not None:  # SOAP 1.1 §3; entities are never expanded
-            raise Fault("Client.BadMessage", "a SOAP message must not have a document type declaration")
+            raise _shortened(fault) from fault
 
     def decompose_incoming_envelope(self, ctx: Any, message: Any = Soap11.REQUEST) -> None:
         envelope, _ = ctx.in_document
@@ -103,9 +114,23 @@ class _Soap(Soap11):
             raise Fault("Client.BadMessage", "the envelope has no body with an operation in it")
         try:
             super().decompose_incoming_envelope(ctx, message)
-        except Fault as fault:  # it quotes what was wrong, however long that is
-            fault.faultstring = fault.faultstring[:_MAX_FAULT_LENGTH]
-            raise
+        except Fault as fault:
+            raise _shortened(fault) from fault
+
+
+def _shortened(fault: Fault) -> Fault:
+    """The same fault. It quotes what was wrong, however long that is, some as bytes with references for characters."""
+    text = fault.faultstring
+    if isinstance(text, bytes):
+        text = html.unescape(text.decode())
+    return Fault(fault.faultcode, clean_text(text)[:_MAX_FAULT_LENGTH])
+
+
+def _integer(text: str) -> int:
+    found = _INTEGER.fullmatch(text)
+    if not found:
+        raise Fault("Client.BadRequest", "a number is none, or too large")
+    return int(found[1] + found[2])
 
 
 def soap_service(service: UrlService) -> type:
@@ -193,14 +218,21 @@ def _report(job: str, results: str, found: str, hosts: str, size: int, listed: s
     try:
         return Report(
             job=job or "",
-            results=from_table(UrlResult, results or ""),
-            found=from_table(FoundUrl, found or ""),
-            hosts=from_table(HostFact, hosts or ""),
+            results=_rows(UrlResult, "results", results),
+            found=_rows(FoundUrl, "found", found),
+            hosts=_rows(HostFact, "hosts", hosts),
             size=max(0, size or 0),
-            listed=from_table(ListedUrl, listed or ""),
+            listed=_rows(ListedUrl, "listed", listed),
         )
     except ValueError as error:
         raise Fault("Client.BadTable", str(error)) from error
+
+
+def _rows(kind: type[_T], name: str, table: str | None) -> list[_T]:
+    text = (table or "").strip("\r\n ")
+    if text.count("\n") >= MAX_ROWS:
+        raise Fault("Client.TooMany", f"the table {name} has more than {MAX_ROWS:,} rows: split it")
+    return from_table(kind, text)
 
 
 def _answered(call: Callable[[], _T]) -> _T:

@@ -130,6 +130,22 @@ def test_any_number_of_found_urls_arrives(tmp_path: Path, count: int) -> None:
         coordinator.close()
 
 
+def test_the_largest_job_is_reported_whatever_there_is_to_say(tmp_path: Path) -> None:
+    with serving(tmp_path, "--delay", "0", "--urls-to-crawl", "10000", START) as program:
+        coordinator = Coordinator(address_of(program), "one")
+        job = coordinator.get_job("r1", 1)
+        found = [FoundUrl(f"{START}{number}/{'long' * 400}", 1) for number in range(10_000)]
+        coordinator.send(Report(job.job, [UrlResult(START, Outcome.STORED, 200)], found))
+        job = coordinator.get_job("r2", 10_000)
+        results = [UrlResult(task.url, Outcome.NOT_FOUND, 404, detail="why " * 50) for task in job.tasks]
+        hosts = [HostFact(f"h{number}.test") for number in range(12_000)]
+        receipt = coordinator.send(Report(job.job, results, (), hosts, 99))
+        assert (receipt.accepted, receipt.refused) == (len(results), 0)
+        assert len(results) > 5_000
+        assert coordinator.totals()[0].failed == len(results)
+        coordinator.close()
+
+
 @pytest.mark.parametrize("count", [1, 12_000])
 def test_any_number_of_listed_urls_arrives_and_sitemaps_come_back_as_such(tmp_path: Path, count: int) -> None:
     with serving(tmp_path, "--delay", "0", "--sitemaps", "1", START) as program:
