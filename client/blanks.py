@@ -12,4 +12,5 @@ BLANKS = "".join(chr(code) for first, last in _RANGES for code in range(first, l
 
 def trimmed(text: str) -> str:
     """`text` without what nobody sees at its edges. What is inside stays."""
-    return text.strip(BLANKS)
+    text = text.strip()  # nearly always all there is, and quicker
+    return text if text.isascii() and text.isprintable() else text.strip(BLANKS)

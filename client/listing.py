@@ -20,6 +20,7 @@ from common.wire import Kind, ListedUrl, Outcome, UrlTask
 
 # How a sitemap that nobody names may be called where its usual place redirects to; anything else says "not found".
 _SITEMAP_WORD, _SITEMAP_ENDS = "sitemap", (".xml", ".gz", ".txt")
+_NO_SITEMAP = "no sitemap"  # what is said of XML with another root, such as <html>, and of other pages
 _MAX_ORIGINS = 20_000  # that are remembered; one that is told again costs the server a few look-ups
 _MAX_AGE_SECONDS = 86_400  # as long as a robots.txt is kept: another one may name others
 
@@ -84,9 +85,12 @@ def read(result: FetchResult, sitemaps_of: SitemapsOf, read_file: ReadFile = sit
     content = read_file(result.body, url, f"{result.content_type}; charset={result.charset}")
     number = len(content.entries) + len(content.sitemaps)
     detail = f"the file {content.problem}" if content.problem else ""
-    if not number and (content.problem or not result.body or result.content_type in HTML_TYPES):
+    if not number and (content.problem or result.content_type in HTML_TYPES):
         return _unread(plain, result, detail)
-    if detail:
+    if not number:
+        detail = "the file lists nothing"
+        _log.info("%s: %s", url, detail)
+    elif detail:
         _log.warning("%s: %s; the %d addresses before that count", url, detail, number)
     listed = _Rows(task, url, sitemaps_of).of(content)
     return replace(plain, outcome=Outcome.LISTED, detail=detail, listed=listed, sha1=sha1)
@@ -110,7 +114,8 @@ def _unread(plain: MinedPage, result: FetchResult, detail: str) -> MinedPage:
     is_page = result.content_type in HTML_TYPES
     outcome = Outcome.UNWANTED if is_page else Outcome.BAD_CONTENT
     level = logging.DEBUG if plain.task.kind is Kind.GUESSED else logging.WARNING
-    detail = detail or (f"no sitemap: {result.content_type}" if is_page else "the file is empty")
+    if is_page and _NO_SITEMAP not in detail:
+        detail = f"{_NO_SITEMAP}: {result.content_type}"
     _log.log(level, "%s: %s", plain.task.url, detail)
     return replace(plain, outcome=outcome, detail=detail)
 

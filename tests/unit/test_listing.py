@@ -137,6 +137,9 @@ def test_what_comes_before_the_damage_counts_and_the_log_says_so(caplog: pytest.
         (b"\x1f\x8bnonsense", "the file is damaged: "),
         (b"<svg/>", "the file is no sitemap: <svg>"),
         (b"", "the file is empty"),
+        (gzip.compress(b"", mtime=0), "the file is empty"),
+        (b"<sitemapindex><sitemap/></sitemapindex>", "the file lists nothing: none of its 1 entries has an address"),
+        (b"Sorry\n", "the file lists nothing: none of its 1 lines is an address"),
     ],
 )
 def test_of_some_nothing_can_be_read(body: bytes, detail: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -155,8 +158,13 @@ def test_html_is_no_sitemap() -> None:
     assert read("", "text/html").detail == "no sitemap: text/html"
 
 
-def test_an_empty_sitemap_is_one() -> None:
-    assert read("<urlset></urlset>").outcome is Outcome.LISTED
+def test_an_empty_sitemap_is_one_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    for body in ("<urlset></urlset>", "<rss><channel><title>No news</title></channel></rss>"):
+        page = read(body)
+        assert (page.outcome, page.detail) == (Outcome.LISTED, "the file lists nothing")
+        assert [record.getMessage() for record in caplog.records] == [f"{URL}: the file lists nothing"]
+        caplog.clear()
 
 
 # --- redirects

@@ -58,7 +58,14 @@ SOUND: dict[str, tuple[bytes, list[str]]] = {
     "fragments": (_urlset(_urls(f"{A}#x", f"{A}#y")), [A]),
     "relative addresses": (_urlset(_urls("/a", "b", "//example.org/c")), [A, "http://example.org/maps/b", C]),
     "what cannot be crawled": (_urlset(_urls("ftp://example.org/", "mailto:x", "http://", f"{A}{'x' * 2000}", B)), [B]),
-    "nothing": (_urlset("<url></url><url><loc/></url><url><lastmod>2020</lastmod></url>"), []),
+    "no scheme, but the host": (
+        _urlset(_urls("www.example.org/a", "example.org/b?x", "WWW.Example.ORG", "www.example.net:81/x", "a.net/y")),
+        ["http://www.example.org/a", "http://example.org/b?x", "http://www.example.org/", "http://www.example.net:81/x",
+         "http://example.org/maps/a.net/y"],
+    ),
+    "addresses without their element": (_urlset(f"<url>\n{A}\n</url><url><priority>1</priority>{B}</url>"), [A, B]),
+    "nothing, and nothing else": (_urlset(""), []),
+    "a feed without news": (b"<rss><channel><title>News</title><link>/</link></channel></rss>", []),
     "the first address of an entry": (_urlset(f"<url><loc>{A}</loc><loc>{B}</loc></url>"), [A]),
     "a document type": (_urlset(_urls(A), '<!DOCTYPE urlset SYSTEM "http://example.net/x.dtd">'), [A]),
     "entities of HTML": (_urlset(f"<x>&nbsp;&eacute;</x>{_urls(A, f'{B}&eacute;')}"), [A]),
@@ -76,8 +83,12 @@ SOUND: dict[str, tuple[bytes, list[str]]] = {
     "lines with a mark": (f"\ufeff{A}\n".encode(), [A]),
     "lines in UTF-16": (f"{A}\n{B}".encode("utf-16"), [A, B]),
     "lines that are no addresses": (f"# a comment\n{A}\n/relative\nftp://example.org/\njust words {B}\n".encode(), [A]),
+    "lines without a scheme": (
+        "www.example.org/a\nexample.org/b\n\u200bWWW.EXAMPLE.ORG\u00a0\nwww.example.net:81/x\nexample.net/y\nindex.html\n"
+        "www.\nwww.example.org is our site\nwwwexample.org\nexample.orgx/z\n".encode(),
+        ["http://www.example.org/a", "http://example.org/b", "http://www.example.org/", "http://www.example.net:81/x"],
+    ),
     "very long lines": (f"{A}{'x' * 10_000}\n{B}\n{'x' * 4000}{C}\n".encode(), [B]),
-    "nothing at all": (b"", []),
 }  # fmt: skip
 
 
@@ -129,6 +140,29 @@ ATOM = f"""<feed xmlns="http://www.w3.org/2005/Atom"><link href="http://example.
   <updated>2003-12-13T18:30:02.25Z</updated></entry>
  <entry><link rel="alternate" type="text/html" href="{B}"/><published>2003-12-13</published>
   <source><link href="{C}"/></source></entry></feed>"""
+
+
+ITEMS = {
+    "guid is no permalink": (f"<guid isPermaLink='false'>{C}</guid><link>{A}</link>", [A]),
+    "behind the link": (f"<link>{A}</link><guid isPermaLink='false'>{C}</guid>", [A]),
+    "in other letters": (f"<guid ispermalink=' False '>{C}</guid>", []),
+    "link of Atom": (f"<atom:link href='{A}'/><guid isPermaLink='false'>{C}</guid>", [A]),
+    "link of Atom and an own one": (f"<atom:link href='{C}'/><link>{A}</link>", [A]),
+    "link of Atom to the feed": (f"<atom:link rel='self' href='{C}'/><link>{A}</link>", [A]),
+    "link that is left open": (f"<link/>{A}<guid isPermaLink='false'>{C}</guid>", [A]),
+    "link without an address": (f"<link/><guid isPermaLink='true'>{A}</guid>", [A]),
+    "link that cannot be crawled": (f"<link>mailto:x@y.cz</link><guid>{A}</guid>", [A]),
+    "link in CDATA": (f"<link>\n<![CDATA[ {A} ]]>\n</link><guid isPermaLink='false'>17</guid>", [A]),
+    "link without a scheme": ("<link>www.example.org/a</link>", ["http://www.example.org/a"]),
+    "words": (f"<title>{C}</title>words {C}<description>{C}</description>", []),
+}
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_addresses_of_items(name: str) -> None:
+    item, expected = ITEMS[name]
+    body = f"<rss xmlns:atom='x'><channel><item>{item}</item><item><link>{B}</link></item></channel></rss>"
+    assert [entry.url for entry in read(body.encode(), URL).entries] == [*expected, B]
 
 
 def test_feeds() -> None:
@@ -188,7 +222,22 @@ DAMAGED: dict[str, tuple[bytes, list[str], str]] = {
     "HTML": (b"<!DOCTYPE html><html><a href=/x>not found</a></html>", [], "no sitemap: <html>"),
     "another XML": (b"<opml><url><loc>http://example.org/</loc></url></opml>", [], "no sitemap: <opml>"),
     "no XML at all": (b"<<<<", [], "damaged"),
-    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), [], ""),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), [], "lists nothing: none of its 2 lines is an address"),
+    "nothing at all": (b"", [], "is empty"),
+    "blanks": (b"\xef\xbb\xbf \n\n", [], "is empty"),
+    "entries without an address": (
+        _urlset("<url></url><url><loc/></url><url><lastmod>2020</lastmod></url>"), [],
+        "lists nothing: none of its 3 entries has an address that can be crawled"),
+    "only what cannot be crawled": (_urlset(_urls("ftp://example.org/", "mailto:x")), [], "none of its 2 entries has"),
+    "an index without loc": (b"<sitemapindex><sitemap><lastmod>2020</lastmod></sitemap></sitemapindex>", [],
+                             "lists nothing: none of its 1 entries has an address that can be crawled"),
+    "an index of pages": (b"<sitemapindex><url><loc>http://example.org/</loc></url></sitemapindex>", [],
+                          "lists nothing: <sitemapindex> has other elements than <sitemap>"),
+    "pages without an entry": (_urlset(f"<loc>{A}</loc>"), [], "lists nothing: <urlset> has other elements than <url>"),
+    "text instead of entries": (_urlset("Not available"), [], "lists nothing: <urlset> has other elements than <url>"),
+    "a feed without addresses": (b"<rss><item><guid isPermaLink='false'>http://example.org/</guid></item></rss>", [],
+                                 "none of its 1 entries has an address"),
+    "words": (b"Sorry\nNothing here\n", [], "lists nothing: none of its 2 lines is an address"),
 }  # fmt: skip
 
 
