@@ -1,5 +1,6 @@
 """Which encoding a page is in, decided as browsers do: byte order mark, HTTP header, <meta>, first near the start;
-then, where nothing is declared, UTF-8 if it fits, else detection, else windows-1252.
+then, where nothing is declared, UTF-8 if it fits, else detection, else windows-1252. In contrast to browsers, a header
+in whose encoding the bytes are no text gives way to a <meta> that fits.
 
 Encodings go by the names and labels of the WHATWG Encoding standard, which differ from Python's: a page that
 says latin1 means windows-1252. Never raises: unknown labels are ignored, undecodable bytes become U+FFFD.
@@ -8,6 +9,7 @@ says latin1 means windows-1252. Never raises: unknown labels are ignored, undeco
 import codecs
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from bs4.dammit import EncodingDetector
 
@@ -96,6 +98,7 @@ _NAME_OF_GUESS = {codec: name for name, codec in _CODECS.items()} | {
 }
 
 _QUERY_CODECS = {"gbk": "gbk"}  # what gb18030 has beyond it is only read
+_ASCII = re.compile("[\x00-\x7f]+")
 _NOT_ASCII = re.compile("[^\x00-\x7f]+")
 _NOT_IN_QUERY = re.compile("[^!$-&(-;=?-~]")
 
@@ -121,12 +124,28 @@ def decode(body: bytes, http_charset: str) -> tuple[str, str]:
 
 
 def encoding_of(body: bytes, http_charset: str) -> str:
-    """The name of the encoding that a browser would use for this body."""
-    return _marked(body) or encoding_for(http_charset) or _declared(body) or _detected(body)
+    """The name of the encoding that a browser would use for this body, or a better one if that is no text in it."""
+    if (name := _marked(body)) is None and (name := encoding_for(http_charset)) is not None:
+        return name if _is_text(body, name) else _mended(body, name)
+    return name or _declared(body) or _detected(body)
+
+
+def _mended(body: bytes, name: str) -> str:
+    """What the page says itself, if it is a text in that, instead of the `name` of the header, in which it is none.
+
+    UTF-8 that has no mistake is no accident. Of other encodings, in which many bytes are a text of some kind, it has to
+    be most of the text that the header spoils: a page in UTF-8 can have a damaged character, and an old <meta>.
+    """
+    declared = _declared(body)
+    if declared is None or declared == name or not _is_text(body, declared):
+        return name
+    text = text_of(body, name)
+    spoilt, foreign = text.count("\ufffd"), len(text) - sum(map(len, _ASCII.findall(text)))
+    return declared if declared == "utf-8" or 2 * spoilt > foreign else name
 
 
 def plain_encoding_of(body: bytes, http_charset: str) -> str:
-    """The same for plain text, which cannot say it itself."""
+    """The same for plain text, which says nothing itself."""
     return _marked(body) or encoding_for(http_charset) or _detected(body)
 
 
@@ -268,6 +287,30 @@ def _guessed(sample: bytes) -> str:
         if name and _fits(sample, name):
             return name
     return FALLBACK
+
+
+def _is_text(body: bytes, name: str) -> bool:
+    if name == "utf-8":
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+    undefined = _undefined(name)
+    if undefined is None:
+        return "\ufffd" not in text_of(body, name)
+    return not any(octet in body for octet in undefined)
+
+
+@lru_cache
+def _undefined(name: str) -> list[bytes] | None:
+    """The octets that are no character in an encoding of one octet a character: looking for them costs a tenth of
+    decoding. None for other encodings."""
+    octets = [bytes([octet]) for octet in range(256)]
+    texts = [text_of(octet, name) for octet in octets]
+    if all(texts) and text_of(b"".join(octets), name) == "".join(texts):
+        return [octet for octet, text in zip(octets, texts, strict=True) if text == "\ufffd"]
+    return None
 
 
 def _fits(sample: bytes, name: str) -> bool:

@@ -152,6 +152,8 @@ def _mined(result: FetchResult, settings: JobSettings, reader: Reader) -> MinedP
         shown = resolved(dict.fromkeys(seen.shown, ""))
         addresses = list(dict.fromkeys(addresses + [address for address, _ in shown]))[: links.MAX_LINKS]
     content = _content(found, seen) if settings.page_parse else PageText(found)
+    if (http_encoding := charset.encoding_for(result.charset)) and http_encoding != encoding:
+        content = replace(content, http_encoding=http_encoding)
     title = seen.title
     if len(found) > _MANY_LINKS:  # each of these is large then, and data.xml too
         del seen, html

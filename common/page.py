@@ -43,12 +43,16 @@ class PageText:
     description: str = ""
     keywords: str = ""
     text: str = ""
+    http_encoding: str = ""  # what the HTTP header said, if the page is not in that
 
 
 def page_xml(meta: PageMeta, content: PageText) -> bytes:
     """data.xml of one page. Built as text: an element tree costs ten times as much and this runs for every page."""
     parts = ['<?xml version="1.0" encoding="UTF-8"?>\n<page>\n <meta>\n']
     parts += [f"  <{tag}>{_escaped(value)}</{tag}>\n" for tag, value in _meta_elements(meta)]
+    if content.http_encoding:
+        at = parts.index(f"  <encoding>{_escaped(meta.encoding)}</encoding>\n")
+        parts[at] = parts[at].replace("<encoding>", f'<encoding insteadOf="{_escaped(content.http_encoding)}">')
     parts.append(" </meta>\n <links>\n")
     parts += [f'  <link url="{_escaped(url)}">{_escaped(anchor)}</link>\n' for url, anchor in content.links]
     parts.append(" </links>\n <data>\n")
@@ -80,7 +84,10 @@ def read_page_xml(xml: bytes) -> tuple[PageMeta, PageText]:
         meta = {element.tag: element.text or "" for element in page.iterfind("meta/*")}
         data = {element.tag: element.text or "" for element in page.iterfind("data/*")}
         links = [(link.get("url", ""), link.text or "") for link in page.iterfind("links/link")]
-        return _read_meta(meta), PageText(links, *(data.get(tag, "") for tag in ("description", "keywords", "text")))
+        encoding = page.find("meta/encoding")
+        http_encoding = "" if encoding is None else encoding.get("insteadOf", "")
+        description, keywords, text = (data.get(tag, "") for tag in ("description", "keywords", "text"))
+        return _read_meta(meta), PageText(links, description, keywords, text, http_encoding)
     except (ElementTree.ParseError, KeyError, ValueError) as error:
         raise BundleError(f"a data.xml cannot be read: {error!r}") from error
 

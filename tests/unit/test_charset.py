@@ -7,7 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from client import charset
+from tests.packages import debian_pages
 
+APACHE = debian_pages("apache2-doc")
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy. "
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. "
 JAPANESE = "こんにちは世界。日本語のページです。"
@@ -154,6 +156,44 @@ def test_the_header_beats_the_page() -> None:
     body = b"<meta charset=koi8-r>" + CZECH.encode("iso-8859-2")
     assert charset.decode(body, "ISO-8859-2")[1] == "iso-8859-2"
     assert charset.decode(body, "nonsense")[1] == "koi8-r"
+
+
+# Charset of the header, what the page says, in what it is, which one is taken.
+WRONG_HEADERS = [
+    ("utf-8", "euc-kr", KOREAN.encode("cp949"), "euc-kr"),
+    ("utf-8", "windows-1251", RUSSIAN.encode("cp1251"), "windows-1251"),
+    ("utf-8", "euc-jp", "①".join(JAPANESE).encode("cp932"), "utf-8"),  # neither
+    ("utf-8", "euc-jp", JAPANESE.encode("euc-jp") + b"\xad\xa1", "euc-jp"),  # with a row that Python's codec lacks
+    ("utf-8", "iso-8859-2", CZECH.encode("iso-8859-2"), "iso-8859-2"),
+    ("utf-8", "iso-8859-2", CZECH.encode() + b"\xe1", "utf-8"),  # one damaged character
+    ("utf-8", "gbk", CHINESE.encode() + b"\xa0", "utf-8"),
+    ("utf-8", "iso-8859-2", CZECH.encode()[:-2], "utf-8"),
+    ("utf-8", "nonsense", KOREAN.encode("cp949"), "utf-8"),
+    ("utf-8", "utf-16", KOREAN.encode("cp949"), "utf-8"),
+    ("iso-8859-1", "utf-8", CZECH.encode() + "Á".encode(), "utf-8"),  # 0x81 is no character
+    ("iso-8859-1", "utf-8", "café".encode(), "windows-1252"),  # is a text, if a strange one
+    ("iso-8859-1", "iso-8859-2", CZECH.encode("iso-8859-2") + b"\x81", "windows-1252"),
+    ("euc-kr", "utf-8", KOREAN.encode(), "utf-8"),
+    ("us-ascii", "koi8-r", b"plain", "windows-1252"),
+]
+
+
+@pytest.mark.parametrize(("header", "declared", "text", "name"), WRONG_HEADERS)
+def test_a_header_in_which_the_bytes_are_no_text(header: str, declared: str, text: bytes, name: str) -> None:
+    assert charset.encoding_of(f"<meta charset={declared}>".encode() + text, header) == name
+    assert charset.encoding_of(f'<?xml version="1.0" encoding="{declared}"?><p>'.encode() + text, header) == name
+    assert charset.encoding_of(text, header) == charset.encoding_for(header), "without a word of its own"
+
+
+@pytest.mark.skipif(APACHE is None, reason="apache2-doc could not be had")
+def test_real_pages_with_a_wrong_header() -> None:
+    """As `AddDefaultCharset UTF-8` makes them: the manual of Apache in ten languages."""
+    assert APACHE is not None
+    found = {path: charset.encoding_of(path.read_bytes(), "utf-8") for path in APACHE.rglob("*.html")}
+    assert {name for path, name in found.items() if path.relative_to(APACHE).parts[1] != "ko"} == {"utf-8"}
+    korean = [path for path, name in found.items() if name == "euc-kr"]
+    assert len(korean) > 100
+    assert all("\ufffd" not in charset.decode(path.read_bytes(), "utf-8")[0] for path in korean)
 
 
 def test_latin1_is_read_as_windows_1252() -> None:

@@ -129,6 +129,28 @@ def test_other_encodings(codec: str, charset: str) -> None:
     assert page.meta.title == "A <title>"
 
 
+@pytest.mark.parametrize(
+    ("codec", "header", "encoding", "instead"),
+    [
+        ("cp949", "utf-8", "euc-kr", "utf-8"),
+        ("cp949", "EUC-KR", "euc-kr", None),
+        ("cp949", "", "euc-kr", None),
+        ("utf-8-sig", "latin1", "utf-8", "windows-1252"),
+        ("utf-8", "nonsense", "euc-kr", None),
+    ],
+)
+@pytest.mark.parametrize("page_parse", [True, False])
+def test_what_the_header_says_wrongly(
+    codec: str, header: str, encoding: str, instead: str | None, page_parse: bool
+) -> None:
+    body = ("<meta charset=euc-kr><title>한국어</title><p>한국어 페이지입니다. 안녕하세요 여러분").encode(codec)
+    page = mine(_fetched(body, charset=header), replace(SETTINGS, page_parse=page_parse))
+    found = _xml(page.xml).find("meta/encoding")
+    assert page.meta is not None
+    assert (page.meta.encoding, found.text, found.get("insteadOf")) == (encoding, encoding, instead)
+    assert (page.meta.title == "한국어") == (header != "nonsense")
+
+
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.STORED])
 def test_other_outcomes_pass_through(outcome: Outcome) -> None:
     target = "http://example.org/target"

@@ -121,6 +121,14 @@ def test_what_is_written_can_be_read(title: str, text: str, links: list[tuple[st
     assert read_text == PageText([(url, _as_stored(anchor)) for url, anchor in links], "d", "k", _as_stored(text))
 
 
+def test_what_the_header_said_instead_can_be_read() -> None:
+    xml = page_xml(replace(META, encoding="euc-kr"), PageText(http_encoding="utf-8"))
+    encoding = _parsed(xml).find("meta/encoding")
+    assert (encoding.text, dict(encoding.attrib)) == ("euc-kr", {"insteadOf": "utf-8"})
+    assert read_page_xml(xml)[1] == PageText([], http_encoding="utf-8")
+    assert dict(_parsed(page_xml(META, PageText())).find("meta/encoding").attrib) == {}
+
+
 ENTITIES = '<!DOCTYPE page [<!ENTITY e "x">]><page/>'
 
 
