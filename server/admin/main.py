@@ -74,6 +74,10 @@ def parser() -> argparse.ArgumentParser:
     blacklist = command("blacklist", "URLs that were given up, and why.", _blacklist)
     _add_choice(blacklist)
     blacklist.add_argument("--limit", type=int, metavar="N", help="Show at most so many. Default: 100.")
+    queue = command("queue", "What is queued, in the order in which it is taken.")
+    queue.set_defaults(action=_queue)
+    queue.add_argument("--host", metavar="HOST", help="Only what this host has; without it host after host.")
+    queue.add_argument("--limit", type=int, default=100, metavar="N", help="Show at most so many. Default: 100.")
     retry = command("retry", "Queue URLs again that were given up.", _retry)
     retry.add_argument("urls", nargs="*", metavar="URL")
     _add_choice(retry)
@@ -167,6 +171,24 @@ def _add(options: argparse.Namespace, settings: Settings) -> int:
                 answer[name] += number
     _print(options, answer)
     return 1 if seeds.bad else 0
+
+
+def _queue(options: argparse.Namespace, settings: Settings) -> int:
+    """Piece by piece, so that no answer is large, however much is asked for."""
+    urls: list[Answer] = []
+    left, rest, is_over = options.limit, "", False
+    with _asked(options, settings) as verbs:
+        while not is_over:
+            piece = verbs.run("queue", _given(host=options.host, limit=left, after=rest))
+            left, rest = left - len(piece["urls"]), piece["rest"]
+            is_over = not rest or left <= 0
+            if options.json:
+                urls += piece["urls"]
+            else:
+                print("".join(f"{line}\n" for line in show.lines("queue", {**piece, "is_last": is_over})), end="")
+    if options.json:
+        print(json.dumps({"number": piece["number"], "urls": urls}, indent=1))
+    return 0 if piece["number"] else 1
 
 
 def _batches(urls: Iterable[str]) -> Iterator[list[str]]:

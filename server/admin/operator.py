@@ -27,6 +27,7 @@ Arguments = Mapping[str, Any]
 COPY_PREFIX = "audit-copy-"
 _SHOWN = 100  # jobs and hosts in one answer; their number is always told
 _DEFAULT_LIMIT = 100
+MAX_QUEUE_PIECE = 1_000  # queued URLs in one answer
 _RETRY_BATCH = 5_000  # URLs in one change
 _OLD_COPY_SECONDS = 86_400.0  # what an audit that was killed has left
 _MAX_COPIES = 4  # each keeps files on disk that the frontier itself needs no more
@@ -55,6 +56,7 @@ class Operator:
             "priority": (self._priority, frozenset({"target", "priority"})),
             "add": (self._add, frozenset({"urls", "look_up"})),
             "blacklist": (self._blacklist, frozenset({"outcome", "host", "limit"})),
+            "queue": (self._queue, frozenset({"host", "limit", "after"})),
             "retry": (self._retry, frozenset({"urls", "outcome", "host", "all"})),
             "copy": (self._copy, frozenset()),
         }
@@ -129,17 +131,23 @@ class Operator:
         }  # fmt: skip
 
     def _blacklist(self, given: Arguments) -> Answer:
-        limit = given.get("limit", _DEFAULT_LIMIT)
-        if type(limit) is not int or limit < 0:
-            raise OperatorError("limit must be a whole number")
         chosen = self._failed(_outcome(given), _wanted_host(given))
-        urls = [_failed(record) for record in islice(chosen, limit)]
+        urls = [_failed(record) for record in islice(chosen, _limit(given))]
         return {"number": len(urls) + sum(1 for _ in chosen), "urls": urls}
 
     def _failed(self, outcome: Outcome | None, host: str | None) -> Iterator[FailedRecord]:
         for record in self._frontier.failed():
             if outcome in (None, record.outcome) and host in (None, host_of(record.url)):
                 yield record
+
+    def _queue(self, given: Arguments) -> Answer:
+        """A piece: with more to come, `rest` says where to go on, in `after`."""
+        after = given.get("after", "")
+        if not isinstance(after, str):
+            raise OperatorError("after must be a text")
+        piece = self._frontier.queued(_wanted_host(given), after, min(_limit(given), MAX_QUEUE_PIECE))
+        urls = [{**asdict(each), "due": _time(each.due)} for each in piece.urls]
+        return {"number": piece.number, "urls": urls, "rest": piece.rest}
 
     # --- setting -----------------------------------------------------------------------------------------------
 
@@ -247,6 +255,13 @@ def _outcome(given: Arguments) -> Outcome | None:
     if text not in list(Outcome):
         raise OperatorError(f"{str(text)[:40]!r} is no outcome; there are {', '.join(Outcome)}")
     return Outcome(text)
+
+
+def _limit(given: Arguments) -> int:
+    limit = given.get("limit", _DEFAULT_LIMIT)
+    if type(limit) is not int or limit < 0:
+        raise OperatorError("limit must be a whole number")
+    return limit
 
 
 def _seconds(value: object) -> float:

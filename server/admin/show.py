@@ -154,6 +154,14 @@ def _blacklist(answer: Mapping[str, Any]) -> Iterator[Line]:
     yield "in all", answer["number"]
 
 
+def _queue(answer: Mapping[str, Any]) -> Iterator[Line]:
+    for item in answer["urls"]:
+        tried = f"; {item['tries']} tries, next at {item['due']}" if item["due"] else ""
+        yield f"{item['kind']:7}", f"{item['url']}  (depth {item['depth']}{tried})"
+    if answer.get("is_last", True):
+        yield "in all", answer["number"]
+
+
 def _retry(answer: Mapping[str, Any]) -> Iterator[Line]:
     yield "queued again", answer["retried"]
 
@@ -176,5 +184,6 @@ def _listing(name: str, listing: Mapping[str, Any]) -> Iterator[Line]:
 
 _SHOWN: dict[str, Callable[[Mapping[str, Any]], Iterator[Line]]] = {
     "status": _status, "explain": _explain, "pause": _pause, "resume": _pause, "block": _blocked, "unblock": _blocked,
-    "delay": _delay, "priority": _priority, "add": _add, "blacklist": _blacklist, "retry": _retry, "audit": _audit,
+    "delay": _delay, "priority": _priority, "add": _add, "blacklist": _blacklist, "queue": _queue, "retry": _retry,
+    "audit": _audit,
 }  # fmt: skip

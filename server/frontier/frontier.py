@@ -22,6 +22,7 @@ from server.frontier.leasing import Leased
 from server.frontier.locked import Locked
 from server.frontier.memory import Memory
 from server.frontier.order import Order
+from server.frontier.queued import Piece, queued
 from server.frontier.records import FailedRecord, State, UrlState
 from server.frontier.redating import redate
 from server.frontier.reordering import TRAVERSAL_KEY, reorder
@@ -189,6 +190,10 @@ class Frontier:
         """How everything stands: totals, jobs that are out, what an operator has set, hosts that do not answer."""
         with self._decide() as memory:
             return overview(memory.core)
+
+    def queued(self, name: str | None, after: str = "", limit: int = 100) -> Piece:
+        """A piece of what is queued, of one host or of all; nobody waits for it."""
+        return queued(self._store, name, after, limit)
 
     def state_of(self, url: str) -> State | None:
         """The state of one URL; None if it is not known."""

@@ -52,6 +52,10 @@ def test_every_verb(ask: Ask) -> None:
     [failed] = ask("blacklist", "--outcome", "not_found", "--host", "a.example", "--limit", "5")["urls"]
     assert failed["url"] == "http://a.example/1"
     assert ask("blacklist", "--outcome", "dns", code=1)["number"] == 0
+    assert ask("queue", "--host", "new.example", "--limit", "1") == {
+        "number": 1, "urls": [{"url": "http://new.example/", "depth": 0, "tries": 0, "kind": "page", "due": None}],
+    }  # fmt: skip
+    assert ask("queue", "--host", "nobody.example", code=1) == {"number": 0, "urls": []}
     assert ask("retry", "--outcome", "not_found") == {"retried": 1}
     assert ask("retry", "http://a.example/1", code=1) == {"retried": 0}
     assert ask("status")["totals"]["queued"] == 2
@@ -72,6 +76,15 @@ def test_what_was_set_survives_kill_9(tmp_path: Path) -> None:
         urls = urls_of(Soap(address_of(server)).job())
         assert "http://c.example/" in urls
         assert "http://b.example/" not in urls
+
+
+def test_a_long_queue_is_read_in_pieces(tmp_path: Path) -> None:
+    (tmp_path / "seeds").write_text("".join(f"http://a.example/{number}\n" for number in range(2_345)))
+    with serving(tmp_path, "--seeds", tmp_path / "seeds"):
+        urls = ask_admin(tmp_path, "queue", "--limit", "99999")["urls"]
+        lines = run_admin(tmp_path, "queue", "--host", "a.example", "--limit", "1002").stdout.splitlines()
+    assert [item["url"] for item in urls] == [f"http://a.example/{number}" for number in range(2_345)]
+    assert lines[1_001:] == ["page     http://a.example/1001  (depth 0)", "in all   2345"]
 
 
 def test_lines_for_a_person(tmp_path: Path) -> None:

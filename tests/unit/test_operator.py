@@ -15,7 +15,7 @@ from server.catalogue import Catalogue
 from server.catalogue.stored import stored_manifest
 from server.policy.policy import Policy
 from tests.bundles import make_bundle, page_url
-from tests.frontier import Case, Make, urls_of
+from tests.frontier import Case, Make, pages, urls_of
 
 
 def operator_of(case: Case, folder: Path) -> Operator:
@@ -181,6 +181,23 @@ def test_blacklist_is_filtered_and_limited(frontiers: Make, tmp_path: Path) -> N
     assert set(answer["urls"][0]) == {"url", "outcome", "detail", "tries", "time"}
 
 
+def test_queue_is_told_in_pieces(frontiers: Make, tmp_path: Path) -> None:
+    case = frontiers(delay_seconds=0.0)
+    case.add(*pages("a", 1_500), "http://b/")
+    operator = operator_of(case, tmp_path)
+    first = ask(operator, "queue", host="http://A/", limit=5_000)
+    assert [item["url"] for item in first["urls"]] == pages("a", 1_500)[:1_000], "no answer is large"
+    rest = ask(operator, "queue", host="a", limit=5_000, after=first["rest"])
+    assert [item["url"] for item in rest["urls"]] == pages("a", 1_500)[1_000:]
+    assert first["number"] == rest["number"] == 1_500
+    assert ask(operator, "queue")["number"] == 1_501
+    assert len(ask(operator, "queue")["urls"]) == 100
+    assert ask(operator, "queue", host="b", limit=1)["urls"] == [
+        {"url": "http://b/", "depth": 0, "tries": 0, "kind": "page", "due": None}
+    ]
+    assert "page     http://b/  (depth 0)" in show.lines("queue", ask(operator, "queue", host="b"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "number"),
     [
@@ -242,6 +259,7 @@ def test_status_tells_which_limit_has_ended_the_crawl(frontiers: Make, tmp_path:
         ("delay", {"host": "a", "seconds": -1}), ("delay", {"host": "a", "seconds": "3"}),
         ("delay", {"host": "a", "seconds": True}), ("delay", {"host": "a", "seconds": float("nan")}),
         ("add", {"urls": ["mailto:a@example.org"]}), ("blacklist", {"limit": -1}), ("blacklist", {"outcome": "bad"}),
+        ("queue", {"limit": -1}), ("queue", {"host": "a b"}), ("queue", {"after": 3}),
         ("priority", {"target": "a"}), ("priority", {"target": "a", "priority": 1.5}),
         ("priority", {"target": "a", "priority": 10**6}), ("priority", {"target": "a", "priority": True}),
         ("priority", {"target": "ftp://a/", "priority": 1}), ("priority", {"target": "a b", "priority": 1}),
