@@ -51,6 +51,11 @@ def is_open_to(ip: str, named: Collection[str]) -> bool:
     return not is_closed(ip) or (bool(named) and may_be_named(ip) and plain(ip) in {plain(other) for other in named})
 
 
+def is_address(name: str) -> bool:
+    """Whether a name is an IP address itself."""
+    return _parsed(name) is not None
+
+
 def plain(ip: str) -> str:
     """One spelling for each address."""
     address = _parsed(ip)

@@ -154,7 +154,8 @@ class UrlServerSettings:
         "Name in the User-Agent, and the name that robots.txt rules are looked up for.")
     contact: str = _key("contact", "",
         _matching("a URL or a mail address, in ASCII without blanks and brackets", r"[!-'*-~]{0,200}"),
-        "Who to ask about the crawler: a URL or mail address put into the User-Agent (a mail address also into From).")
+        "Who to ask about the crawler: a URL or mail address put into the User-Agent (a mail address also into From). "
+        "Without one a crawl of hosts that may not be private warns.")
     allow_private: bool = _key("allow_private", False, _switch(),
         "1 lets clients fetch from loopback, private and link-local addresses. The private addresses that a start host "
         "has when it is named are allowed anyway, for this host.")

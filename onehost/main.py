@@ -5,12 +5,14 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common import VERSION
 from common.config import add_common_options, add_options, from_options, given_options
+from common.contact import missing_contact
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.files import private_folder, publish
@@ -19,6 +21,7 @@ from common.secrets import host_secret
 from common.seeds import Seeds, add_seeds_option, start_addresses
 from common.settings import Settings, UrlServerSettings, default_of
 from common.tokens import VARIABLE
+from common.urls import host_of
 from common.wire import Totals
 from onehost.copies import lay_out, prepare
 from onehost.crawler_options import take_over
@@ -101,7 +104,18 @@ def _checked(options: argparse.Namespace) -> Settings:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
     if not starts and options.seeds and not seeds.good:
         raise ConfigError(f"there is no start URL in {options.seeds}")
+    _warn_of_contact(settings, starts)
     return settings
+
+
+def _warn_of_contact(settings: Settings, starts: Iterable[str]) -> None:
+    """urlServer warns, too, when it comes to that; but in its log."""
+    if settings.url_server.contact:
+        return
+    seeds = settings.memory / SEEDS_NAME
+    with seeds.open(encoding="ascii") if seeds.exists() else contextlib.nullcontext(()) as lines:
+        if warning := missing_contact(host_of(address.rstrip()) for address in chain(starts, lines)):
+            _say(warning)
 
 
 def _take_in(seeds: Seeds, file: Path) -> None:

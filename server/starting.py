@@ -9,12 +9,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from ipaddress import ip_address
 from itertools import islice
 from urllib.parse import urlsplit
 
-from common.addresses import is_metadata, may_be_named, plain
+from common.addresses import is_address, is_metadata, may_be_named, plain
 from common.urls import host_of, resolve
 from server.frontier.frontier import Frontier
 
@@ -82,24 +80,18 @@ def private_addresses(
 ) -> dict[str, tuple[str, ...]]:
     """By host: the private addresses at which it is now, if any. Never those where machines keep their secrets."""
     names = {host: urlsplit(f"//{host}").hostname or "" for host in hosts}
-    unknown = list(dict.fromkeys(name for name in names.values() if not _is_address(name)))
+    unknown = list(dict.fromkeys(name for name in names.values() if not is_address(name)))
     look_ups = look_ups or LookUps(seconds=seconds)
     began = time.monotonic()
     found = _looked_up(look_ups.chosen(unknown), look_up, look_ups.seconds)
     look_ups.seconds -= time.monotonic() - began
     private = {}
     for host, name in names.items():
-        addresses = [plain(ip) for ip in ([name] if _is_address(name) else found.get(name, ()))]
+        addresses = [plain(ip) for ip in ([name] if is_address(name) else found.get(name, ()))]
         _warn_of_metadata(host, addresses)
         if named := tuple(dict.fromkeys(filter(may_be_named, addresses)))[:_MAX_ADDRESSES]:
             private[host] = named
     return private
-
-
-def _is_address(name: str) -> bool:
-    with suppress(ValueError):
-        return bool(ip_address(name))
-    return False
 
 
 def _warn_of_metadata(host: str, addresses: Iterable[str]) -> None:

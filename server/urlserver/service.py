@@ -1,13 +1,17 @@
 """What the URL server does for a client, in plain Python. No SOAP, no sockets, no threads of its own."""
 
+import logging
 import re
+from collections.abc import Sequence
 
+from common.contact import missing_contact
 from common.secrets import FTP_USER, ftp_password, host_secret
 from common.settings import Settings
-from common.wire import Job, JobSettings, Outcome, Receipt, Report, Totals
+from common.wire import HostShare, Job, JobSettings, Outcome, Receipt, Report, Totals
 from server.frontier.frontier import Frontier
 from server.urlserver.journal import Journal
 
+_log = logging.getLogger(__name__)
 _CLIENT_NAME = re.compile(r"[A-Za-z0-9._:@+-]{1,100}")
 _STORED = (Outcome.STORED, Outcome.UNCHANGED, Outcome.REDIRECTED, Outcome.LISTED)
 
@@ -25,12 +29,15 @@ class UrlService:
         self._journal = journal
         self._job_settings = _job_settings(settings)
         self._at_start = frontier.totals()
+        self._is_contact_told = bool(settings.url_server.contact)
 
     def get_job(self, client: str, request: str, wanted: int) -> Job:
         """The next job for a client; `wanted` bounds the number of URLs."""
         _check_client(client)
         limit = self._settings.url_server.urls_to_crawl
         leased = self._frontier.lease(client, request[:100], min(wanted, limit) if wanted > 0 else limit)
+        if not self._is_contact_told:
+            self._warn_of_contact(leased.hosts)
         return Job(
             job=str(leased.job) if leased.tasks else "",
             lease_seconds=leased.lease_seconds,
@@ -41,6 +48,12 @@ class UrlService:
             finished=leased.finished,
             give_back=leased.give_back,
         )
+
+    def _warn_of_contact(self, shares: Sequence[HostShare]) -> None:
+        """Once: before the first host is asked that no operator has named as a private one."""
+        if warning := missing_contact(share.host for share in shares if not share.private):
+            self._is_contact_told = True
+            _log.warning("%s", warning)
 
     def send_all_data(self, client: str, address: str, report: Report) -> Receipt:
         """Settle a report and tell the console about it."""

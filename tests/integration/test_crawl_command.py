@@ -165,6 +165,7 @@ def test_nothing_to_store_is_told(crawls: Crawls, start: str) -> None:
     with run_hostile() as hostile:
         text = crawls.run(hostile.url("/status/404") if start == "404" else start, code=1)
         assert "no page was stored" in text
+        assert ("contact is empty, and nobody.invalid" in text) == (start != "404"), "loopback is nobody else's"
         assert crawls.summary()["failed"].startswith("1 ")
         (line,) = (crawls.folder / ".mem" / "blacklist.txt").read_text().splitlines()
         assert line.split("\t")[1] == ("not_found" if start == "404" else "dns")

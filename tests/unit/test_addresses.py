@@ -3,6 +3,7 @@
 import pytest
 
 from common.addresses import is_closed
+from common.contact import missing_contact
 
 # fmt: off
 CLOSED = [
@@ -39,3 +40,16 @@ def test_open(ip: str) -> None:
 @pytest.mark.parametrize("text", ["", "localhost", "127.1", "0x7f000001", "1.2.3.4.5", "[::1]"])
 def test_what_is_no_address_is_closed(text: str) -> None:
     assert is_closed(text)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "named"),
+    [
+        ("", ""), ("127.0.0.1:80 [::1]:80 [fe80::1] 10.0.0.7 localhost:81 x.localhost intranet", ""),
+        ("127.0.0.1 8.8.8.8:80 example.org", "8.8.8.8:80"), ("wiki.corp.example", "wiki.corp.example"),
+        ("[2606:4700::1111]:443", "[2606:4700::1111]:443"), ("notlocalhost.org", "notlocalhost.org"),
+    ],
+)  # fmt: skip
+def test_who_asks_hosts_of_others_needs_a_contact(hosts: str, named: str) -> None:
+    warning = missing_contact(hosts.split())
+    assert (f"contact is empty, and {named} may" in warning) if named else warning == ""

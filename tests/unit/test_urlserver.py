@@ -169,6 +169,39 @@ def test_the_start_says_whether_the_crawl_goes_on(tmp_path: Path) -> None:
     assert line in program.output().splitlines()
 
 
+@pytest.mark.parametrize(
+    ("start", "options", "is_warned"),
+    [
+        ("http://example.org/", (), True),
+        ("http://93.184.215.14/", (), True),
+        ("http://example.org/", ("--contact", "http://example.net/bot"), False),
+        ("http://127.0.0.1:8080/", (), False),
+        ("http://[::1]/", (), False),
+        ("http://a.localhost/", (), False),
+        ("http://intranet/", (), False),
+    ],
+)
+def test_who_asks_others_without_a_contact_is_warned(
+    tmp_path: Path, start: str, options: tuple[str, ...], is_warned: bool
+) -> None:
+    with serving(tmp_path, start, "--delay", "0", *options) as program:
+        soap = Soap(address_of(program))
+        assert "contact" not in program.errors()
+        for client in ("w1", "w2"):
+            job = soap.job(client)
+            soap.report(client, job.job, {start: Outcome.STORED}, [f"{start}{client}"])
+    assert program.errors().count("contact is empty") == is_warned
+
+
+def test_a_crawl_that_leaves_private_hosts_is_warned_then(tmp_path: Path) -> None:
+    with serving(tmp_path, "http://127.0.0.1:8080/", "--delay", "0") as program:
+        soap = Soap(address_of(program))
+        soap.report("w1", soap.job().job, {"http://127.0.0.1:8080/": Outcome.STORED}, ["http://example.org/x"])
+        assert "contact" not in program.errors()
+        assert urls_of(soap.job()) == ["http://example.org/x"]
+    assert "contact is empty, and example.org" in program.errors()
+
+
 def check_blacklist(folder: Path) -> None:
     (line,) = (folder / ".mem" / "blacklist.txt").read_text().splitlines()
     assert re.fullmatch(r"http://example\.com/index\.html\tnot_found\t\t1\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line)
