@@ -8,7 +8,6 @@ from client.filtering.filters import Filters
 from client.spool import Spool
 from client.uploader import Uploader
 from common.clock import Clock
-from common.loop import Caught
 from common.wire import JobSettings
 
 
@@ -22,4 +21,3 @@ class Services:
     clock: Clock
     max_wait_seconds: float
     filters: Filters = field(default_factory=Filters)
-    caught: Caught = field(default_factory=Caught)  # by all loops of the process

@@ -23,8 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from client.spool import unreadable
-from common.bundle import MANIFEST_SUFFIX, manifest_path, parse_bundle_name, parse_manifest
+from common.bundle import MANIFEST_SUFFIX, manifest_path, parse_bundle_name, parse_head
 from common.errors import BundleError, ConfigError, RemoteRefused, RemoteUnavailable
 from common.files import TEMPORARY_SUFFIX
 from common.ftp import VERIFIES
@@ -163,7 +162,7 @@ def _tls_context(tls_ca: str) -> ssl.SSLContext:
 
 def _digest_of(bundle: Path) -> str:
     with _readable(manifest_path(bundle)) as file:
-        return parse_manifest(file.read()).bundle_sha256
+        return parse_head(file.read()).bundle_sha256
 
 
 def _domain_of(bundle: Path) -> str:
@@ -177,7 +176,7 @@ def _readable(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise BundleError(f"{path.name} cannot be read: {error.strerror}") from error
 
 
 def _features(connection: ftplib.FTP) -> set[str]:

@@ -13,6 +13,10 @@ class BundleError(PavoukError):
     """A bundle or manifest is broken: incomplete, altered, or not in our format."""
 
 
+class UnsoundBundle(BundleError):
+    """A bundle or manifest is whole, and says what cannot be: forged, a bomb, or made by a program with a mistake."""
+
+
 class RemoteUnavailable(PavoukError):
     """A server of ours cannot be reached or answers nonsense: try again later."""
 

@@ -2,13 +2,21 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from xml.etree import ElementTree
+from xml.parsers import expat
 
 from common.errors import BundleError
 
 XML_NAME = "data.xml"
+MAX_TIME = 4_102_444_800  # the year 2100, in seconds since 1970: what is later is no time of a crawl
+
+_LAST_SECOND = 253_402_300_799  # of the year 9999
+_DEPTH = 3  # of what is read in a data.xml: page, meta, url
+_MAX_DEPTH = 50
+_MAX_ELEMENTS = 200_000  # a page has 50,000 links at most
+_MAX_TAG_BYTES = 1 << 17  # in which an address fits, whatever of it is escaped
+_PIECE_BYTES = 1 << 16  # parsed at once
 
 # Characters that no XML 1.0 document may contain; pages contain them all the same.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -64,32 +72,81 @@ def page_xml(meta: PageMeta, content: PageText) -> bytes:
 def links_in(xml: bytes) -> list[str]:
     """The addresses that a data.xml lists as links; none if it cannot be read."""
     try:
-        page = ElementTree.fromstring(xml)
-    except (ElementTree.ParseError, ValueError):
+        return [url for url, _ in _parsed(xml).links]
+    except BundleError:
         return []
-    return [link.get("url", "") for link in page.iterfind("links/link")]
 
 
 def read_page_xml(xml: bytes) -> tuple[PageMeta, PageText]:
     """Undo `page_xml`; the crawl time comes back in whole seconds. BundleError if it is no data.xml.
 
-    We never write a document type, and one could define entities that expand without end: it is refused. Read as
-    text, so that no declared encoding can hide it.
+    We never write a document type, and one could define entities that expand without end: it is refused.
     """
+    page = _parsed(xml)
+    description, keywords, text = (page.data.get(tag, "") for tag in ("description", "keywords", "text"))
     try:
-        document = xml.decode()
-        if "<!DOCTYPE" in document:
-            raise BundleError("a data.xml has a document type")
-        page = ElementTree.fromstring(document)
-        meta = {element.tag: element.text or "" for element in page.iterfind("meta/*")}
-        data = {element.tag: element.text or "" for element in page.iterfind("data/*")}
-        links = [(link.get("url", ""), link.text or "") for link in page.iterfind("links/link")]
-        encoding = page.find("meta/encoding")
-        http_encoding = "" if encoding is None else encoding.get("insteadOf", "")
-        description, keywords, text = (data.get(tag, "") for tag in ("description", "keywords", "text"))
-        return _read_meta(meta), PageText(links, description, keywords, text, http_encoding)
-    except (ElementTree.ParseError, KeyError, ValueError) as error:
-        raise BundleError(f"a data.xml cannot be read: {error!r}") from error
+        return _read_meta(page.meta), PageText(page.links, description, keywords, text, page.http_encoding)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise BundleError(f"a data.xml cannot be read: {error!r:.200}") from error
+
+
+@dataclass(slots=True)
+class _Parsed:
+    """What is told of a data.xml while it is read. Nothing is kept of elements that are not ours."""
+
+    meta: dict[str, str] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)
+    links: list[tuple[str, str]] = field(default_factory=list)
+    http_encoding: str = ""
+    path: list[str] = field(default_factory=list)  # of the element that is open
+    attributes: dict[str, str] = field(default_factory=dict)
+    text: list[str] = field(default_factory=list)
+    elements: int = 0
+
+    def on_start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.path.append(tag)
+        self.elements += 1
+        if len(self.path) > _MAX_DEPTH or self.elements > _MAX_ELEMENTS:
+            raise BundleError("a data.xml has too many elements")
+        if len(self.path) == _DEPTH:
+            self.attributes, self.text = attributes, []
+
+    def on_text(self, text: str) -> None:
+        if len(self.path) == _DEPTH:
+            self.text.append(text)
+
+    def on_end(self, tag: str) -> None:
+        if len(self.path) == _DEPTH and self.path[0] == "page":
+            text = "".join(self.text)
+            if self.path[1] == "meta":
+                self.meta[tag] = text
+                if tag == "encoding":
+                    self.http_encoding = self.attributes.get("insteadOf", "")
+            elif self.path[1] == "data":
+                self.data[tag] = text
+            elif self.path[1:] == ["links", "link"]:
+                self.links.append((self.attributes.get("url", ""), text))
+        self.path.pop()
+
+    def on_doctype(self, *_: object) -> None:
+        raise BundleError("a data.xml has a document type")
+
+
+def _parsed(xml: bytes) -> _Parsed:
+    page = _Parsed()
+    parser = expat.ParserCreate("utf-8")  # whatever encoding it declares
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = page.on_start, page.on_end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = page.on_text, page.on_doctype
+    try:
+        for start in range(0, len(xml), _PIECE_BYTES):
+            parser.Parse(xml[start : start + _PIECE_BYTES], False)
+            if start - parser.CurrentByteIndex > _MAX_TAG_BYTES:
+                raise BundleError("a data.xml has a tag without end")
+        parser.Parse(b"", True)
+    except (expat.ExpatError, ValueError) as error:
+        raise BundleError(f"a data.xml cannot be read: {error!r:.200}") from error
+    return page
 
 
 def _read_meta(meta: dict[str, str]) -> PageMeta:
@@ -111,8 +168,8 @@ def _read_meta(meta: dict[str, str]) -> PageMeta:
 
 
 def iso_time(seconds: float) -> str:
-    """UTC time as in data.xml: 2026-01-31T12:00:00Z."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """UTC time as in data.xml: 2026-01-31T12:00:00Z. What is no time that a calendar has is the nearest one."""
+    return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _escaped(value: str) -> str:

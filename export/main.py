@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = parser().parse_args(argv)
         settings = from_options(options, tokens=())
         logs.set_up("WARNING")
-        with Harvest(settings.pages) as harvest:
+        with Harvest(settings.pages, settings.url_server.max_body_bytes) as harvest:
             number = options.action(harvest, options, settings)
     except BrokenPipeError:  # who reads our output has seen enough
         return 1
@@ -36,7 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     for name in harvest.left_out:
         print(f"crawlExport: {name}", file=sys.stderr)
-    print(f"crawlExport: {number} pages" + (f" in {options.output}" if options.output else ""), file=sys.stderr)
+    ending = f" in {options.output}" if options.output else ""
+    if harvest.left_out:
+        ending += f"; {len(harvest.left_out)} times something was left out, as said above"
+    print(f"crawlExport: {number} pages{ending}", file=sys.stderr)
     return 1 if harvest.left_out else 0
 
 

@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from common.errors import BundleError
 from common.page import read_page_xml
 from common.urls import identity, resolve
 from export.accepted import LinkRules
@@ -15,8 +16,11 @@ _EXTENSION = re.compile(r"[a-z0-9]{1,8}")
 
 
 def record_of(page: Page, rules: LinkRules) -> Record:
-    """The record of a page. BundleError if its data.xml cannot be read."""
-    meta, content = read_page_xml(page.xml)
+    """The record of a page. BundleError if its data.xml cannot be read, or is that of another page."""
+    meta = page.entry.meta  # which has been checked
+    told, content = read_page_xml(page.xml)
+    if (told.url, told.sha1) != (meta.url, meta.sha1):
+        raise BundleError(f"its data.xml is that of {told.url!r:.200}")
     addresses = ((resolve(url), anchor) for url, anchor in content.links)
     return Record(
         checksum=hashlib.md5(meta.url.encode(errors="replace"), usedforsecurity=False).hexdigest(),

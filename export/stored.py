@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from common.bundle import PageEntry, read_pages
+from common.bundle import PageEntry, read_manifest, read_pages
 from common.errors import BundleError, PavoukError
 from server.catalogue import FILE_NAME, Catalogue, CatalogueError, StoredBundle
 from server.catalogue.database import connect_to_write
@@ -37,8 +37,9 @@ class Page:
 class Harvest:
     """What is stored in Pages/, as one export sees it. `left_out` names what could not be read, and why."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, max_body_bytes: int = 0) -> None:
         self.left_out: list[str] = []
+        self._max_body_bytes = max_body_bytes
         self._directory = directory
         self._resources = ExitStack()  # owns the catalogue, and the folder of one that we made
         try:
@@ -73,18 +74,28 @@ class Harvest:
         wanted = self._catalogue.newest_in(bundle, self._mark)
         if not wanted:
             return
+        path = self._directory / bundle.path
         try:
-            for position, (entry, body, xml) in enumerate(read_pages(self._directory / bundle.path)):
+            for position, (entry, body, xml) in enumerate(read_pages(path, self._max_body_bytes)):
                 if position in wanted:
                     yield Page(entry, body, xml)
                     wanted.remove(position)
+            if wanted:
+                raise BundleError(f"{path.name} has fewer pages than the catalogue says")
         except BundleError as error:
             self.left_out.append(f"{bundle.path}: {error}; {len(wanted)} pages of it are left out")
 
     def _name_unknown(self, domain: str, known: set[str]) -> None:
-        """A bundle may have come just now. One that has been there for longer should be catalogued."""
+        """A bundle may have come just now. One that has been there for longer should be catalogued, if it can be."""
         for name in sorted(bundle_names_in(self._directory, domain) - known):
-            if _is_old(self._directory / domain / name):
+            path = self._directory / domain / name
+            try:
+                read_manifest(path)
+            except BundleError as error:
+                if path.exists():
+                    self.left_out.append(f"{domain}/{name}: {error}")
+                continue
+            if _is_old(path):
                 self.left_out.append(f"{domain}/{name} is not catalogued: ftpServer --rebuild-catalogue mends that")
 
     def _opened(self) -> Catalogue:

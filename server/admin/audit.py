@@ -50,24 +50,28 @@ def copied(remote: Remote, settings: Settings) -> Iterator[tuple[Store, float]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def examine(store: Store, pages: Path, *, quick: bool, since: float | None = None) -> Examination:
+def examine(
+    store: Store, pages: Path, *, quick: bool, since: float | None = None, max_body_bytes: int = 0
+) -> Examination:
     """Compare everything. `since`: the crawl runs, and the store is a copy made at that time."""
     if not (pages / FILE_NAME).exists():
         return _without_catalogue(store, pages, "")
     try:
         with Catalogue.open(pages, read_only=True, thorough=True) as catalogue:
-            return _compared(store, catalogue, pages, quick, since)
+            return _compared(store, catalogue, pages, quick, since, max_body_bytes)
     except CorruptCatalogue as error:  # what was compared with it so far says nothing
         return _without_catalogue(store, pages, f"{pages / FILE_NAME}: {error}")
 
 
-def _compared(store: Store, catalogue: Catalogue, pages: Path, quick: bool, since: float | None) -> Examination:
+def _compared(
+    store: Store, catalogue: Catalogue, pages: Path, quick: bool, since: float | None, max_body_bytes: int
+) -> Examination:
     result = Examination()
     with closing(Merge(catalogue, pages, result.found, since, arriving_keys(catalogue, pages))) as merge:
         _take_tables(audit(store, merge.on_state), result.found)
         merge.finish()
     check_bundles(
-        catalogue, pages, result.found, quick=quick, is_running=since is not None,
+        catalogue, pages, result.found, quick=quick, is_running=since is not None, max_body_bytes=max_body_bytes,
         on_trouble=result.troubles.append,
     )  # fmt: skip
     return result

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.bundle import Manifest, manifest_path, parse_manifest, read_pages
+from common.bundle import Manifest, read_beside, verify_pages
 from common.errors import BundleError
-from common.urls import digest
 from server.admin import findings as kinds
 from server.admin.findings import Findings
-from server.catalogue import Catalogue, StoredBundle, check_manifest
+from server.catalogue import Catalogue, StoredBundle
 from server.catalogue.rows import bundle_row, page_rows
 from server.catalogue.stored import bundle_names_in, stored_manifest
 from server.frontier.records import KEY_LENGTH
@@ -45,7 +44,7 @@ def arriving_keys(catalogue: Catalogue, pages: Path) -> set[bytes]:
 
 
 def check_bundles(
-    catalogue: Catalogue, pages: Path, found: Findings, *, quick: bool, is_running: bool,
+    catalogue: Catalogue, pages: Path, found: Findings, *, quick: bool, is_running: bool, max_body_bytes: int,
     on_trouble: OnTrouble = lambda trouble: None,
 ) -> None:  # fmt: skip
     """Look at every bundle; unless `quick`, read it completely."""
@@ -58,7 +57,7 @@ def check_bundles(
             continue
         found.counts["bundles"] += 1
         found.counts["bytes"] += size
-        for kind, what in _troubles(catalogue, path, stored, quick):
+        for kind, what in _troubles(catalogue, path, stored, quick, max_body_bytes):
             if kind == kinds.NOT_CATALOGUED and is_running and _is_recent(path):
                 found.notes.add(kinds.IN_FLIGHT, f"{_name(path)} has just arrived")
             else:
@@ -75,13 +74,14 @@ def _pairs(catalogue: Catalogue, pages: Path) -> Iterator[tuple[Path, StoredBund
             yield pages / domain / name, known.get(name)
 
 
-def _troubles(catalogue: Catalogue, path: Path, stored: StoredBundle | None, quick: bool) -> Iterator[tuple[str, str]]:
+def _troubles(
+    catalogue: Catalogue, path: Path, stored: StoredBundle | None, quick: bool, max_body_bytes: int
+) -> Iterator[tuple[str, str]]:
     """The kinds of what is wrong with a bundle, and a sentence for each."""
     try:
         manifest = stored_manifest(path, verify=not quick)
-        check_manifest(path.name, manifest)
         if not quick:
-            _read(path, manifest)
+            verify_pages(path, max_body_bytes)
     except BundleError as error:
         yield kinds.BUNDLE_BROKEN, str(error)
         return
@@ -93,21 +93,10 @@ def _troubles(catalogue: Catalogue, path: Path, stored: StoredBundle | None, qui
         yield kinds.CATALOGUE_WRONG, "the catalogue says something else than the manifest"
 
 
-def _read(path: Path, manifest: Manifest) -> None:
-    """Read all pages; their digests are checked on the way."""
-    entries = []
-    for entry, _, _ in read_pages(path):
-        if digest(entry.meta.url).hex() != entry.meta.digest:
-            raise BundleError(f"{entry.meta.url} has the digest of another URL")
-        entries.append(entry)
-    if tuple(entries) != manifest.pages:
-        raise BundleError("the manifest beside it lists other pages than the one inside")
-
-
 def _has_manifest_beside(path: Path) -> bool:
     try:
-        parse_manifest(manifest_path(path).read_bytes())
-    except (OSError, BundleError):
+        read_beside(path)
+    except BundleError:
         return False
     return True
 

@@ -206,7 +206,7 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _audit(options: argparse.Namespace, settings: Settings) -> int:
-    server = running_server(settings, is_told(options))
+    server, most = running_server(settings, is_told(options)), settings.url_server.max_body_bytes
     if server is None:
         print("urlServer is not running: read from disk", file=sys.stderr)
         answer = _audited_here(options, settings)
@@ -214,16 +214,16 @@ def _audit(options: argparse.Namespace, settings: Settings) -> int:
         raise PavoukError("urlServer is running: stop it first, then repair")
     else:
         with copied(server, settings) as (store, since):
-            seen = examine(store, settings.pages, quick=options.quick, since=since)
+            seen = examine(store, settings.pages, quick=options.quick, since=since, max_body_bytes=most)
         answer = seen.found.as_json()
     _print(options, answer)
     return 1 if (answer["left"] if options.repair else answer["differences"])["number"] else 0
 
 
 def _audited_here(options: argparse.Namespace, settings: Settings) -> Answer:
-    store = opened_store(settings)
+    store, most = opened_store(settings), settings.url_server.max_body_bytes
     try:
-        seen = examine(store, settings.pages, quick=options.quick)
+        seen = examine(store, settings.pages, quick=options.quick, max_body_bytes=most)
         answer = seen.found.as_json()
         if options.repair:
             answer["repaired"] = repair(store, settings, seen, options.quick).as_json()

@@ -50,19 +50,22 @@ def repair(store: Store, settings: Settings, seen: Examination, quick: bool) -> 
                 catalogue.reconcile()
                 number = catalogue.counts().bundles
                 done.add("catalogued", f"{number} bundles; the catalogue was missing or damaged")
-                seen = examine(store, pages, quick=quick)
+                seen = examine(store, pages, quick=quick, max_body_bytes=settings.url_server.max_body_bytes)
             frontier = reopened(store, settings, SystemClock())
-            _Repair(store, frontier, catalogue, pages, done).run(seen.troubles)
+            _Repair(store, frontier, catalogue, settings, done).run(seen.troubles)
     store.sync()
     return done
 
 
 class _Repair:
-    def __init__(self, store: Store, frontier: Frontier, catalogue: Catalogue, pages: Path, done: Listing) -> None:
+    def __init__(
+        self, store: Store, frontier: Frontier, catalogue: Catalogue, settings: Settings, done: Listing
+    ) -> None:
         self._store = store
         self._frontier = frontier
         self._catalogue = catalogue
-        self._pages = pages
+        self._pages = settings.pages
+        self._max_body_bytes = settings.url_server.max_body_bytes
         self._done = done
         self._bad: set[PurePosixPath] = set()  # bundles that are gone or broken
 
@@ -134,7 +137,7 @@ class _Repair:
     def _take_links(self, path: Path, wanted: dict[bytes, str]) -> int:
         new = 0
         try:
-            for entry, _, xml in read_pages(path):
+            for entry, _, xml in read_pages(path, self._max_body_bytes):
                 url = wanted.get(bytes.fromhex(entry.meta.digest)[:KEY_LENGTH])
                 if url is not None:
                     depth = self._frontier.explain(url).depth + 1

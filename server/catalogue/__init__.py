@@ -11,7 +11,7 @@ Several processes may read while ftpServer, the only writer, adds.
 
 from server.catalogue.catalogue import Catalogue, Changes, Counts
 from server.catalogue.database import FILE_NAME, CatalogueError, CorruptCatalogue
-from server.catalogue.rows import StoredBundle, StoredPage, check_manifest
+from server.catalogue.rows import StoredBundle, StoredPage
 from server.catalogue.writer import CatalogueWriter
 
 __all__ = [
@@ -24,5 +24,4 @@ __all__ = [
     "Counts",
     "StoredBundle",
     "StoredPage",
-    "check_manifest",
 ]

@@ -10,18 +10,11 @@ from typing import Any, Self
 from common.bundle import Manifest
 from common.errors import BundleError
 from server.catalogue import database as db
-from server.catalogue.rows import (
-    StoredBundle,
-    StoredPage,
-    bundle_row,
-    check_manifest,
-    page_rows,
-    stored_bundle,
-    stored_page,
-)
+from server.catalogue.rows import StoredBundle, StoredPage, bundle_row, page_rows, stored_bundle, stored_page
 from server.catalogue.stored import bundle_names_in, domains_in, stored_manifest
 
 _BATCH = 200  # bundles in one transaction when many are missing
+_BATCH_PAGES = 20_000  # about 30 MB of memory
 
 _INSERT_BUNDLE = (
     "INSERT INTO bundle (domain, name, job, created, size, sha256, pages)"
@@ -222,8 +215,8 @@ class Catalogue:
             known = self._names_of(domain)
             dropped += self._drop(domain, known - stored)
             missing = [self._directory / domain / name for name in sorted(stored - known)]
-            for start in range(0, len(missing), _BATCH):
-                added += self.add_all(list(_sound(missing[start : start + _BATCH], broken)))
+            for batch in _batches(_sound(missing, broken)):
+                added += self.add_all(batch)
         return Changes(added, dropped, tuple(broken))
 
     def rebuild(self, *, verify: bool = False) -> Changes:
@@ -273,6 +266,18 @@ class Catalogue:
                     self._database.execute("ROLLBACK")
 
 
+def _batches(bundles: Iterable[tuple[Path, Manifest]]) -> Iterator[list[tuple[Path, Manifest]]]:
+    batch: list[tuple[Path, Manifest]] = []
+    pages = 0
+    for path, manifest in bundles:
+        batch.append((path, manifest))
+        pages += len(manifest.pages)
+        if len(batch) == _BATCH or pages >= _BATCH_PAGES:
+            yield batch
+            batch, pages = [], 0
+    yield batch
+
+
 def _sound(
     paths: Iterable[Path], broken: list[tuple[str, str]], verify: bool = False
 ) -> Iterator[tuple[Path, Manifest]]:
@@ -280,7 +285,6 @@ def _sound(
     for path in paths:
         try:
             manifest = stored_manifest(path, verify)
-            check_manifest(path.name, manifest)
         except BundleError as error:
             broken.append((f"{path.parent.name}/{path.name}", str(error)))
         else:

@@ -1,4 +1,5 @@
-"""Manifests as rows of the catalogue, and back. A manifest comes from outside: each field is checked here."""
+"""Manifests as rows of the catalogue, and back. What each field must be is checked where a manifest is read
+(common.bundle); here it is only seen to that SQLite can hold it."""
 
 import math
 import re
@@ -8,12 +9,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from common.bundle import Manifest, PageEntry, parse_bundle_name
+from common.bundle.checks import MAX_NUMBER, MAX_TEXT_LENGTH
 from common.errors import BundleError
 from common.page import XML_NAME
 from server.catalogue.database import damaged
-
-MAX_TEXT_LENGTH = 20_000  # an address has 2,000 characters, a folder a few times as many
-MAX_NUMBER = 2**63 - 1  # what SQLite can hold
 
 _HEX = re.compile(r"[0-9a-f]*")
 _BUNDLE_TYPES = (str, str, str, int, int, bytes, int)
@@ -60,12 +59,6 @@ class StoredBundle:
     def path(self) -> PurePosixPath:
         """Relative to Pages/."""
         return PurePosixPath(self.domain, self.name)
-
-
-def check_manifest(name: str, manifest: Manifest) -> None:
-    """BundleError unless the manifest is complete, sound, and that of the bundle of this name."""
-    bundle_row(name, manifest)
-    page_rows(manifest)
 
 
 def bundle_row(name: str, manifest: Manifest) -> tuple[Any, ...]:

@@ -15,7 +15,8 @@ from common.errors import PavoukError
 from server.catalogue.catalogue import Catalogue
 from server.catalogue.database import CorruptCatalogue
 
-QUEUE_LENGTH = 200  # bundles; about 100 MB of manifests at the very most
+QUEUE_LENGTH = 200  # bundles
+QUEUE_PAGES = 50_000  # of these together; about 80 MB of memory
 BATCH = 50  # bundles in one transaction
 RETRY_SECONDS = 60.0  # until the next try when the database could not be written
 
@@ -30,6 +31,8 @@ class CatalogueWriter:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._queue: queue.Queue[_Item | None] = queue.Queue(QUEUE_LENGTH)
+        self._pages = 0  # of what is in the queue
+        self._pages_lock = threading.Lock()  # guards that number
         self._missed = threading.Event()  # some bundle is stored that never went through the queue
         self._missed.set()
         self._is_ending = threading.Event()
@@ -41,7 +44,11 @@ class CatalogueWriter:
     def put(self, path: Path, manifest: Manifest) -> None:
         """Have a stored bundle catalogued soon. Never waits."""
         try:
-            self._queue.put_nowait((path, manifest))
+            with self._pages_lock:
+                if self._pages and self._pages + len(manifest.pages) > QUEUE_PAGES:
+                    raise queue.Full
+                self._queue.put_nowait((path, manifest))
+                self._pages += len(manifest.pages)
         except queue.Full:
             self._missed.set()
 
@@ -89,21 +96,28 @@ class CatalogueWriter:
 
     def _next_batch(self) -> tuple[list[_Item], bool]:
         """Wait for one bundle, take what else is there; False when the end was among it."""
-        item = self._queue.get()
+        item = self._take()
         batch: list[_Item] = []
         while item is not None:
             batch.append(item)
             if len(batch) == BATCH or self._queue.empty():
                 return batch, True
-            item = self._queue.get()  # this thread alone takes things out, so one is there
+            item = self._take()  # this thread alone takes things out, so one is there
         return batch, False
+
+    def _take(self, timeout: float | None = None) -> _Item | None:
+        item = self._queue.get(timeout=timeout)
+        if item is not None:
+            with self._pages_lock:
+                self._pages -= len(item[1].pages)
+        return item
 
     def _wait(self) -> bool:
         """Let some time pass, less if `close` is called (False). A reconcile finds what comes meanwhile."""
         deadline = time.monotonic() + RETRY_SECONDS
         while (seconds := deadline - time.monotonic()) > 0:
             try:
-                if self._queue.get(timeout=seconds) is None:
+                if self._take(seconds) is None:
                     return False
             except queue.Empty:
                 break

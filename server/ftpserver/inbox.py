@@ -6,20 +6,23 @@ counts is the rename of the bundle: before it nothing is stored, after it everyt
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
-from common.bundle import Manifest, file_sha256, manifest_path, parse_manifest
-from common.errors import BundleError, PavoukError
+from common.bundle import Manifest, check_name, check_sizes, file_sha256, manifest_path, parse_head, parse_manifest
+from common.bundle.checks import CLOCK_SECONDS
+from common.errors import BundleError, PavoukError, UnsoundBundle
 from common.files import sync_directory
-from server.catalogue import check_manifest
+from common.page import iso_time
 from server.ftpserver.quarantine import Quarantine
 from server.ftpserver.uploads import Place, Upload, Uploads
 from server.ftpserver.waiting import WaitingManifests
 
-MAX_MANIFEST_BYTES = 64_000_000  # compressed: a million pages
+MAX_MANIFEST_BYTES = 64_000_000  # compressed: more pages than one may list
+LARGE_MANIFEST_BYTES = 32_000  # compressed; with its pages, a larger one can take more than 15 MB of memory
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +52,15 @@ class Inbox:
         directory: Path,
         incoming: Path,
         max_bundle_bytes: int,
+        max_body_bytes: int,
         hand_over: Callable[[Path, Manifest], None],
     ) -> None:
         self._directory = directory
         self._incoming = incoming
         self._max_bundle_bytes = max_bundle_bytes
+        self._max_body_bytes = max_body_bytes
         self._hand_over = hand_over
+        self._large = threading.Lock()  # guards nothing: only one large manifest is in memory at a time
         self._quarantine = Quarantine(directory)
         self._waiting = WaitingManifests(directory)
         self._names: set[str] = set()  # of bundles that some session is storing at this moment
@@ -89,15 +95,16 @@ class Inbox:
         """
         with self._alone(place.name):
             manifest = sent or self._waiting.find(place.name)
-            try:
-                proven = self._verify_and_store(place, bundle, manifest)
-            except (Refused, SendAgain) as error:
-                log.warning("%s: %s", place.name, error)
-                self._set_aside(place, bundle, manifest)
-                raise
-            self._waiting.drop(place.name)
-        if proven is not None:
-            self._hand_over(self._path_of(place), proven)
+            with self._large if _is_large(manifest) else nullcontext():
+                try:
+                    proven = self._verify_and_store(place, bundle, manifest)
+                except (Refused, SendAgain) as error:
+                    log.warning("%s: %s", place.name, error)
+                    self._set_aside(place, bundle, manifest)
+                    raise
+                self._waiting.drop(place.name)
+                if proven is not None:
+                    self._hand_over(self._path_of(place), proven)
 
     def _verify_and_store(self, place: Place, bundle: Upload, manifest: ReceivedManifest | None) -> Manifest | None:
         """None for one that came without a manifest, because it is stored already."""
@@ -105,7 +112,7 @@ class Inbox:
             return None
         if manifest is None:
             raise Refused(f"{place.name} came without its manifest, which must be sent first")
-        proven = _verified(place, bundle, manifest)
+        proven = _verified(place, bundle, manifest, self._max_body_bytes)
         self._store(place, bundle, manifest, proven)
         return proven
 
@@ -151,22 +158,29 @@ class Inbox:
         self._waiting.drop(place.name)
 
 
-def _verified(place: Place, bundle: Upload, manifest: ReceivedManifest) -> Manifest:
+def _is_large(manifest: ReceivedManifest | None) -> bool:
+    return manifest is not None and manifest.path.stat().st_size > LARGE_MANIFEST_BYTES
+
+
+def _verified(place: Place, bundle: Upload, manifest: ReceivedManifest, max_body_bytes: int) -> Manifest:
+    """What did not arrive whole may be whole the next time; what is whole and cannot be true is not wanted."""
     try:
         proven = parse_manifest(manifest.path.read_bytes())
+        if (bundle.size, bundle.sha256) != (proven.bundle_size, proven.bundle_sha256):
+            raise SendAgain(f"{bundle.size} bytes arrived that are not the {proven.bundle_size} bytes of the manifest")
+        check_name(place.name, proven)
+        check_sizes(proven, bundle.size, max_body_bytes)
+    except UnsoundBundle as error:
+        raise Refused(str(error)) from error
     except BundleError as error:
         raise SendAgain(str(error)) from error
-    if (bundle.size, bundle.sha256) != (proven.bundle_size, proven.bundle_sha256):
-        raise SendAgain(f"{bundle.size} bytes arrived that are not the {proven.bundle_size} bytes of the manifest")
-    try:
-        check_manifest(place.name, proven)
-    except BundleError as error:
-        raise Refused(str(error)) from error
+    if proven.created > time.time() + CLOCK_SECONDS:  # it would be the newest for as long
+        raise Refused(f"it is from the future ({iso_time(proven.created)}): the worker's clock is wrong, or ours")
     return proven
 
 
 def _stored_sha256(path: Path) -> str:
     try:
-        return parse_manifest(manifest_path(path).read_bytes()).bundle_sha256
+        return parse_head(manifest_path(path).read_bytes()).bundle_sha256
     except (OSError, BundleError):
         return file_sha256(path)

@@ -69,7 +69,8 @@ def _serve(settings: Settings) -> int:
     folder = PagesFolder(settings.pages)
     writer = CatalogueWriter(folder.directory)
     try:
-        inbox = Inbox(folder.directory, folder.incoming, options.max_bundle_bytes, writer.put)
+        max_body_bytes = settings.url_server.max_body_bytes
+        inbox = Inbox(folder.directory, folder.incoming, options.max_bundle_bytes, max_body_bytes, writer.put)
         server = make_server(replace(options, token=secret), settings.folder, inbox)
         ending = Ending()
         writer.start()

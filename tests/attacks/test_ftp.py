@@ -203,7 +203,7 @@ def served_here(folder: Path, **settings: str) -> Iterator[tuple[str, int]]:
     """The server in a thread of this process, so that its times can be changed."""
     from server.ftpserver.server import make_server
 
-    inbox = Inbox(folder, PagesFolder(folder).incoming, 10**9, lambda path, manifest: None)
+    inbox = Inbox(folder, PagesFolder(folder).incoming, 10**9, 10**7, lambda path, manifest: None)
     server = make_server(FtpServerSettings(ftp_port=0, **settings), folder, inbox)  # type: ignore[arg-type]
     ended = threading.Event()
 

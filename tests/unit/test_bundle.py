@@ -12,9 +12,11 @@ import pytest
 import zstandard
 
 from common import bundle
-from common.bundle import BundleWriter, Manifest
+from common.bundle import BundleWriter, Manifest, limits
+from common.bundle.writer import _tar_header
 from common.errors import BundleError
 from common.page import PageMeta, PageText, page_xml
+from common.urls import digest
 
 Page = tuple[PageMeta, str, bytes, bytes]
 
@@ -28,8 +30,9 @@ def _page(number: int, body: bytes) -> Page:
     url = f"http://example.org/Seite-{number}/ä?q={number}"
     sha1 = hashlib.sha1(body).hexdigest()
     address = url.replace("ä", "%C3%A4")
-    title = "Title\ud800\n"
-    meta = PageMeta(url, address, address, title, 1.7e9, 200, "text/html", "utf-8", "", "", "", sha1, "b" * 40)
+    title = "Title\U0001f577\x85\n"
+    own = digest(url).hex()
+    meta = PageMeta(url, address, address, title, 1.7e9, 200, "text/html", "utf-8", "", "", "", sha1, own)
     return meta, "data.html", body, page_xml(meta, PageText(text=f"text {number}"))
 
 
@@ -80,6 +83,14 @@ def test_pages_come_back(tmp_path: Path, container: str) -> None:
     path = _write(tmp_path, container)
     assert path.name == f"example.org.1700000000.job-1.{container}"
     assert _contents(path) == PAGES
+
+
+def test_half_a_surrogate_is_replaced(tmp_path: Path, container: str) -> None:
+    """It is no character, so nobody could write it down again; whole pairs are what they mean."""
+    meta, *rest = _page(0, b"x")
+    path = _write(tmp_path, container, [(replace(meta, title="a\ud800b\ud83d\udd77"), *rest)])
+    assert [entry.meta.title for entry in bundle.read_manifest(path).pages] == ["a\ufffdb\U0001f577"]
+    assert [page[0].title for page in _contents(path)] == ["a\ufffdb\U0001f577"]
 
 
 def test_other_programs_can_read_it(tmp_path: Path, container: str) -> None:
@@ -233,7 +244,7 @@ def test_a_file_that_is_not_there_is_a_bundle_error(tmp_path: Path, container: s
 
 
 def test_a_manifest_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "_MAX_MANIFEST_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "_MANIFEST_ROOM", 1 << 20)
     bomb = zstandard.ZstdCompressor().compress(b'{"version": 1}\n' * 1_000_000)
     assert len(bomb) < 10_000
     with pytest.raises(BundleError):
@@ -244,7 +255,7 @@ def test_a_manifest_bomb_inside_is_refused(tmp_path: Path, container: str, monke
     path = _write(tmp_path, container)
     (name, manifest), *members = _members(path)
     _rewritten(path, container, [(name, manifest + b"\n" * 2_000_000), *members])
-    monkeypatch.setattr(bundle, "_MAX_MANIFEST_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "_MANIFEST_ROOM", 1 << 20)
     with pytest.raises(BundleError):
         bundle.manifest_inside(path)
 
@@ -296,4 +307,4 @@ def test_file_names(name: str, parts: tuple[str, int, str, str] | None) -> None:
 def test_tar_headers_are_those_of_the_library(name: str, size: int) -> None:
     info = tarfile.TarInfo(name)
     info.size, info.mtime = size, 1_700_000_000
-    assert bundle._tar_header(name, size, 1_700_000_000) == info.tobuf(tarfile.PAX_FORMAT)
+    assert _tar_header(name, size, 1_700_000_000) == info.tobuf(tarfile.PAX_FORMAT)

@@ -260,7 +260,7 @@ def test_recently_sent_is_bounded() -> None:
 def test_pieces_are_compressed_while_pages_arrive(
     harvest_of: Callable[[int], Harvest], room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("common.bundle._PIECE_BYTES", 25_000)
+    monkeypatch.setattr("common.bundle.writer._PIECE_BYTES", 25_000)
     harvest = harvest_of(7)
     bodies = [bytes([65 + number]) * 10_000 for number in range(7)]
     signs = [harvest.add(_page(f"http://a.test/{n}", body=body), FACT) for n, body in enumerate(bodies[:3])]

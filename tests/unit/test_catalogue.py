@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from common.bundle import MANIFEST_SUFFIX, manifest_path, parse_manifest
+from common.bundle import MANIFEST_SUFFIX, check_manifest, manifest_path, parse_manifest
 from common.errors import BundleError
 from common.urls import digest
-from server.catalogue import FILE_NAME, Catalogue, CatalogueError, CatalogueWriter, Counts, check_manifest
+from server.catalogue import FILE_NAME, Catalogue, CatalogueError, CatalogueWriter, Counts
 from server.catalogue import writer as writer_module
 from server.catalogue.stored import stored_manifest
 from tests.bundles import make_bundle, page_url

@@ -119,7 +119,7 @@ class Received:
     def __init__(self, directory):
         folder = PagesFolder(directory)
         self.handed_over = []
-        self.inbox = Inbox(directory, folder.incoming, 10**9, lambda *item: self.handed_over.append(item))
+        self.inbox = Inbox(directory, folder.incoming, 10**9, 10**7, lambda *item: self.handed_over.append(item))
         self.uploads = self.inbox.uploads()
 
     def send(self, bundle, manifest=None):
@@ -189,7 +189,7 @@ def test_sessions_that_do_nothing_and_transfers_that_stall_are_ended(tmp_path, m
 
     monkeypatch.setattr(Session, "timeout", 0.5)
     monkeypatch.setattr(DataChannel, "timeout", 0.3)
-    inbox = Inbox(tmp_path, PagesFolder(tmp_path).incoming, 1000, lambda path, manifest: None)
+    inbox = Inbox(tmp_path, PagesFolder(tmp_path).incoming, 1000, 10**7, lambda path, manifest: None)
     server = server_module.make_server(FtpServerSettings(ftp_port=0), tmp_path, inbox)
     ended = threading.Event()
 

@@ -17,6 +17,7 @@ from client.robots import Robots
 from client.transport import Transport
 from common.bundle import BundleWriter, read_pages
 from common.clock import ManualClock
+from common.names import domain_name
 from common.urls import MAX_URL_LENGTH, host_of
 from common.wire import HostShare, JobSettings, Outcome, UrlTask
 from tests.mining import mine
@@ -200,12 +201,12 @@ def folded(name: str) -> str:
 
 
 def test_names_do_not_collide_and_stay_inside(client: Client, tmp_path: Path) -> None:
-    writer = BundleWriter("127.0.0.2", "1", "tar.bz2")
     pages = [client.page(case.path) for case in NAMES]
+    writer = BundleWriter(domain_name(host_of(pages[0].task.url)), "1", "tar.bz2")
     for page in pages:
         assert page.meta is not None
         writer.add(page.meta, page.data_name, page.body, page.xml)
-    bundle = writer.write(tmp_path, 1)
+    bundle = writer.write(tmp_path, int(time.time()))
     stored = [(entry.meta.original_url, body) for entry, body, _ in read_pages(bundle)]
     assert stored == [(page.task.url, page.body) for page in pages]
     folder = tmp_path / "unpacked"
