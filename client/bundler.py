@@ -14,6 +14,7 @@ from common.names import domain_name
 from common.urls import host_of
 from common.wire import FoundUrl, HostFact, JobSettings, ListedUrl, Outcome, Report, UrlResult, UrlTask
 
+_MAX_DETAIL = 300
 _BYTES_PER_LINK = 400  # the address, its row, and the table they are in
 _SOON_SECONDS = 1.0  # a report that somebody waits for; what is under way then has mostly ended
 
@@ -56,7 +57,9 @@ class Harvest:
         self._since = clock.ticks()  # of the last cut
         self._number = 0
         self._last_created = 0
-        self._cut_off: tuple[_Collected, int, int] | None = None  # of the packing thread: not written yet
+        # Of the packing thread: what is not written yet, and the domain whose bundle it is about.
+        self._cut_off: tuple[_Collected, int, int] | None = None
+        self._packing = ""
         spool.begin(job)
 
     def add(self, page: MinedPage, fact: HostFact, sitemaps: Sequence[ListedUrl] = ()) -> bool:
@@ -71,14 +74,14 @@ class Harvest:
             writer = None
             size = self._add_links(page)
             for rows in (sitemaps, page.listed):
-                collected.listed += rows
                 size += sum([_BYTES_PER_LINK + len(row.url) for row in rows])  # there can be 50,000 long ones
-            if page.meta is not None:
+                collected.listed += rows
+            collected.hosts[fact.host] = _merged(collected.hosts.get(fact.host), fact)
+            if page.meta is not None:  # last of what may go wrong: with a page in a bundle goes its result
                 writer = self._writer(domain)
                 size += writer.add(page.meta, page.data_name, page.body, page.xml)
             self._outstanding -= 1
             collected.results.append(result)
-            collected.hosts[fact.host] = _merged(collected.hosts.get(fact.host), fact)
             collected.size += size
             collected.held += size
             has_piece = writer is not None and writer.has_piece
@@ -139,7 +142,7 @@ class Harvest:
             self._room.grow(-freed)
 
     def cut(self) -> Parcel | None:
-        """Write what has been collected into the spool; None if there is nothing. After an OSError: call again."""
+        """Write what has been collected into the spool; None if there is nothing. Whatever is raised: call again."""
         if self._cut_off is None:
             self._cut_off = self._cut()
         collected, number, created = self._cut_off
@@ -148,18 +151,44 @@ class Harvest:
         self._room.grow(-collected.held)
         return parcel
 
+    def spoil(self, reason: str) -> None:
+        """What was cut off cannot be packed: its pages are reported as failed. That is those of one domain, if it is
+        the one to blame."""
+        if self._cut_off is None:
+            return
+        collected = self._cut_off[0]
+        domains = [self._packing] if self._packing in collected.writers else list(collected.writers)
+        collected.results = [
+            not_stored(result, f"fetched, but not packed: {reason}") if _domain_of(result) in domains else result
+            for result in collected.results
+        ]
+        for domain in domains:
+            del collected.writers[domain]
+
+    def drop(self) -> None:
+        """What was cut off cannot even be reported: the server has these URLs back when the lease ends."""
+        if self._cut_off is not None:
+            (collected, _, _), self._cut_off = self._cut_off, None
+            self._room.grow(-collected.held)
+
     def _cut(self) -> tuple[_Collected, int, int]:
+        fresh = _Collected()
         with self._lock:
-            collected, self._collected = self._collected, _Collected()
             self._since = self._clock.ticks()
             self._number += 1
             # Two bundles of a domain and job must not have the same second in their names.
             self._last_created = max(int(self._clock.now()), self._last_created + 1)
+            collected, self._collected = self._collected, fresh
             return collected, self._number, self._last_created
 
     def _pack(self, collected: _Collected, number: int, created: int) -> Parcel:
+        self._packing = ""
         folder = self._spool.new_folder(self.job, number)
-        size = sum(writer.write(folder, created).stat().st_size for writer in collected.writers.values())
+        size = 0
+        for domain, writer in collected.writers.items():
+            self._packing = domain
+            size += writer.write(folder, created).stat().st_size
+        self._packing = ""
         return self._spool.seal(folder, self._report(collected, size))
 
     def _report(self, collected: _Collected, size: int) -> Report:
@@ -185,6 +214,17 @@ class Harvest:
         if domain not in writers:
             writers[domain] = BundleWriter(domain, self.job, self._settings.bundle_format)
         return writers[domain]
+
+
+def not_stored(result: UrlResult, reason: str) -> UrlResult:
+    """Of a page that was to be stored, and will not be: failed, so that the server tries it again, but not for ever."""
+    if result.outcome is not Outcome.STORED:
+        return result
+    return result._replace(outcome=Outcome.INTERNAL, detail=reason[:_MAX_DETAIL])
+
+
+def _domain_of(result: UrlResult) -> str:
+    return domain_name(host_of(result.url))
 
 
 def _merged(old: HostFact | None, new: HostFact) -> HostFact:

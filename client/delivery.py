@@ -4,22 +4,33 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
+from client.bundler import not_stored
 from client.coordinator import Coordinator
-from client.patience import persist
+from client.patience import Stopped, persist
 from client.recent import RecentlySent
 from client.spool import Parcel, Spool
 from client.uploader import Uploader
 from common.errors import BundleError, RemoteRefused
-from common.wire import JobSettings, Outcome, Receipt, Report, UrlResult
+from common.loop import Caught, Loop
+from common.wire import JobSettings, Receipt
 
-_MAX_DETAIL = 300
+_MAX_TRIES = 3  # with what an earlier run left of a job; then it stays until the next start
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivered:
+    """A parcel of which the server knows, and what is to be done with it: removed, or set aside for a reason."""
+
+    parcel: Parcel
+    receipt: Receipt | None
+    reason: Exception | str = ""
 
 
 class Delivery:
@@ -40,60 +51,87 @@ class Delivery:
         self._max_wait_seconds = max_wait_seconds
         self._uploader: Uploader | None = None
         self._uploads_to: tuple[object, ...] = ()
+        self._delivered: _Delivered | None = None  # and not removed yet
 
     def deliver(
-        self, parcel: Parcel, settings: Callable[[], JobSettings], recent: RecentlySent | None = None
+        self,
+        parcel: Parcel,
+        settings: Callable[[], JobSettings],
+        recent: RecentlySent | None = None,
+        spoilt: str = "",
     ) -> Receipt | None:
         """Bring one parcel to its end; None if it can never be delivered. `recent` hears what the server knows then.
+        Whatever is raised: call again, and it goes on where it was. One that is `spoilt` is only reported as that.
 
         `settings` are those of now: the FTP server may have moved since the job was handed out.
         """
+        if self._delivered is None or self._delivered.parcel != parcel:
+            self._delivered = self._sent(parcel, settings, recent, spoilt)
+        done = self._delivered
+        if done.reason:
+            self._set_aside(parcel, done.reason)
+        else:
+            self._spool.remove(parcel)
+        self._delivered = None
+        return done.receipt
+
+    def has_told(self, parcel: Parcel) -> bool:
+        """Whether the server knows of it, and only its folder is left to be removed."""
+        return self._delivered is not None and self._delivered.parcel == parcel
+
+    def _sent(
+        self, parcel: Parcel, settings: Callable[[], JobSettings], recent: RecentlySent | None, spoilt: str
+    ) -> _Delivered:
+        reason: Exception | str = spoilt
         try:
             report = parcel.report()
-            report = self._uploaded(parcel, report, settings)
+            if not reason:
+                try:
+                    self._upload(parcel, settings)
+                except (RemoteRefused, BundleError) as error:
+                    reason = error
+            if reason:  # so the server tries its pages again, but not for ever
+                detail = f"fetched, but the bundle was refused: {reason}"
+                report = replace(report, results=[not_stored(each, detail) for each in report.results], size=0)
             receipt = self._persist(lambda: self._coordinator.send(report), f"reporting on job {parcel.job}")
         except (RemoteRefused, BundleError) as error:
-            self._set_aside(parcel, error)
-            return None
-        self._spool.remove(parcel)
+            return _Delivered(parcel, None, error)
         if recent is not None:
             recent.add(report.found)
         _log.info(
             "job %s: %d URLs reported, %d accepted, %d refused, %d new",
             parcel.job, len(report.results), receipt.accepted, receipt.refused, receipt.new_urls,
         )  # fmt: skip
-        return receipt
+        return _Delivered(parcel, receipt, reason)
 
-    def _uploaded(self, parcel: Parcel, report: Report, settings: Callable[[], JobSettings]) -> Report:
-        """The report that may be sent now: pages that will never be stored are reported as failed, not as stored.
-
-        So the server tries them again, but not for ever.
-        """
-
+    def _upload(self, parcel: Parcel, settings: Callable[[], JobSettings]) -> None:
         def upload(bundle: Path) -> None:
             self._uploader_for(settings()).upload(bundle)
 
-        try:
-            for bundle in parcel.bundles:
-                self._persist(partial(upload, bundle), f"uploading {bundle.name}")
-        except (RemoteRefused, BundleError) as error:
-            self._set_aside(parcel, error)
-            results = [_not_stored(result, str(error)) for result in report.results]
-            return replace(report, results=results, size=0)
-        return report
+        for bundle in parcel.bundles:
+            self._persist(partial(upload, bundle), f"uploading {bundle.name}")
 
-    def _set_aside(self, parcel: Parcel, reason: Exception) -> None:
+    def _set_aside(self, parcel: Parcel, reason: Exception | str) -> None:
         if parcel.folder.exists():
             aside = self._spool.refuse(parcel)
             _log.error("a parcel of job %s was refused (%s); it is kept in %s", parcel.job, reason, aside)
 
-    def recover(self) -> None:
-        """Deliver what an earlier run left in the spool, and give back what it had begun."""
+    def recover(self, caught: Caught | None = None) -> None:
+        """Deliver what an earlier run left in the spool, and give back what it had begun. What is raised over one job
+        leaves that one until the next start."""
         settings = cache(self._current_settings)
-        for job in self._spool.jobs():
-            for parcel in self._spool.parcels(job):
-                self.deliver(parcel, settings)
-            self.give_back(job)
+        jobs = iter(self._spool.jobs())
+        loop: Loop[str] = Loop("recover", caught or Caught(), self._stopped.wait, passing=(Stopped,))
+        loop.run(
+            lambda: next(jobs, None),
+            lambda job: self._recover(job, settings),
+            lambda job, error, tries: tries >= _MAX_TRIES,
+        )
+
+    def _recover(self, job: str, settings: Callable[[], JobSettings]) -> None:
+        for parcel in self._spool.parcels(job):
+            self.deliver(parcel, settings)
+        self.give_back(job)
 
     def give_back(self, job: str) -> None:
         """Return the unfinished URLs of a job; it is not ours any more."""
@@ -127,9 +165,3 @@ class Delivery:
     def _persist(self, call: Callable[[], _T], what: str) -> _T:
         return persist(call, what, self._stopped, self._max_wait_seconds)
 
-
-def _not_stored(result: UrlResult, reason: str) -> UrlResult:
-    if result.outcome is not Outcome.STORED:
-        return result
-    detail = f"fetched, but the bundle was refused: {reason}"[:_MAX_DETAIL]
-    return result._replace(outcome=Outcome.INTERNAL, detail=detail)

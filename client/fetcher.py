@@ -64,6 +64,10 @@ class Fetcher:
         """The last result is in other hands: its body is not ours to count any more."""
         self._transport.let_go()
 
+    def close(self) -> None:
+        """Close its connections."""
+        self._transport.close()
+
     def _ask_robots(self, visit: Visit) -> FetchResult | Turn | None:
         """None if the page may be requested."""
         verdict = self._robots.verdict(visit.url)
@@ -83,15 +87,20 @@ class Fetcher:
         url = self._robots.claim(origin)
         if url is None:
             return Turn.PENDING
-        limits = _limits(visit.settings, MAX_ROBOTS_BYTES + 1)  # the byte too many shows that there is more
-        answer: Response | TransportError
         try:
-            answer = self._transport.request(url, limits, (), *_permission(visit, url), _is_success, cut=True)
-        except TransportError as error:
-            answer = error
-        self._robots.answer(origin, answer)
+            self._robots.answer(origin, self._robots_answer(visit, url))
+        except BaseException:  # a mistake of ours: the others must not wait for an answer that never comes
+            self._robots.release(origin)
+            raise
         self._transport.let_go()
         return Turn.AGAIN
+
+    def _robots_answer(self, visit: Visit, url: str) -> Response | TransportError:
+        limits = _limits(visit.settings, MAX_ROBOTS_BYTES + 1)  # the byte too many shows that there is more
+        try:
+            return self._transport.request(url, limits, (), *_permission(visit, url), _is_success, cut=True)
+        except TransportError as error:
+            return error
 
     def _ask_page(self, visit: Visit) -> FetchResult | Turn:
         is_sitemap = visit.task.kind is not Kind.PAGE

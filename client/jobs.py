@@ -32,6 +32,12 @@ class Jobs:
         with self._lock:
             self._jobs[active.harvest.job] = active
 
+    def forget(self, active: ActiveJob) -> None:
+        """It was added by mistake; the server has it still."""
+        with self._lock:
+            if self._jobs.get(active.harvest.job) is active:
+                del self._jobs[active.harvest.job]
+
     def of(self, job: str) -> ActiveJob:
         """A job is there until all its URLs are."""
         with self._lock:
@@ -49,6 +55,12 @@ class Jobs:
             active.is_cut = True
             active.parcels += 1
             return True
+
+    def cut_is_not_ordered(self, active: ActiveJob) -> None:
+        """After all."""
+        with self._lock:
+            active.is_cut = False
+            active.parcels -= 1
 
     def cut(self, active: ActiveJob) -> None:
         """The cut is made; another one may be ordered."""

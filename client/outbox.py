@@ -16,21 +16,37 @@ from client.patience import Stopped
 from client.recent import RecentlySent
 from client.services import Services
 from client.spool import Parcel
+from common.errors import ConfigError
+from common.loop import Loop, in_words
 from common.wire import JobSettings
 
 _MAX_PARCELS = 8  # packed and not shipped yet; then packing waits
 _STOP_SHIP_SECONDS = 30.0  # at the end: for packing, and for shipping; what is not shipped then stays in the spool
-_NO_ROOM_SECONDS = 2.0  # until we look again whether the disk takes something
+_WAIT_SECONDS = 0.5  # until a queue that is full is looked at again
+_MAX_TRIES = 3  # of a step that a mistake of ours ends; then another way is tried, as often
+_MAX_TRIES_TO_REMOVE = 8  # what is delivered: some 15 seconds
+# About the machine and what a person has set, not about a parcel: tried again until it works.
+_PASSING_TROUBLE = (OSError, MemoryError, ConfigError)
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Order:
-    """What the packing thread shall do."""
+    """What the packing thread shall do, and then the shipping thread with the parcel. Each step is noted, so that none
+    is done twice when a later one must be tried again."""
 
     active: ActiveJob
     is_cut: bool  # else it only compresses what is there
+    is_packed: bool = False
+    parcel: Parcel | None = None  # None: there was nothing to pack
+    spoilt: str = ""  # why its pages are reported as failed, and not uploaded
+    is_shipped: bool = False
+    is_settled: bool = False
+
+    @property
+    def job(self) -> str:
+        return self.active.harvest.job
 
 
 def delivery_of(services: Services, stopped: threading.Event) -> Delivery:
@@ -57,7 +73,7 @@ class Outbox:
         self._wake = wake
         self._abandoned = threading.Event()  # nothing is shipped any more
         self._to_pack: queue.Queue[_Order | None] = queue.Queue()  # bounded by the room for pages
-        self._to_ship: queue.Queue[tuple[Parcel, ActiveJob] | None] = queue.Queue(maxsize=_MAX_PARCELS)
+        self._to_ship: queue.Queue[_Order | None] = queue.Queue(maxsize=_MAX_PARCELS)
         self._pack_thread = threading.Thread(target=self._pack_loop, name="pack", daemon=True)
         self._ship_thread = threading.Thread(target=self._ship_loop, name="ship", daemon=True)
 
@@ -85,59 +101,106 @@ class Outbox:
             abandon = threading.Timer(_STOP_SHIP_SECONDS, self._abandoned.set)
             abandon.daemon = True
             abandon.start()
-            orders.put(None)
+            _put_while(thread.is_alive, orders, None)
             thread.join()
             abandon.cancel()
 
+    # --- pack --------------------------------------------------------------------------------------------------
+
     def _pack_loop(self) -> None:
-        while (order := self._to_pack.get()) is not None:
-            if order.is_cut:
-                self._cut(order.active)
-            else:
-                order.active.harvest.squeeze()
+        loop: Loop[_Order] = Loop("pack", self._services.caught, self._abandoned.wait)
+        loop.run(self._to_pack.get, self._pack, self._not_packed)
 
-    def _cut(self, active: ActiveJob) -> None:
-        try:
-            parcel = self._packed(active)
-        except Stopped:
-            _log.warning("pages of job %s are given up, because they cannot be packed", active.harvest.job)
+    def _pack(self, order: _Order) -> None:
+        harvest = order.active.harvest
+        if not order.is_cut:
+            harvest.squeeze()
             return
-        self._jobs.cut(active)
-        if parcel is None:
-            self._delivered(active)
-            return
-        while not self._abandoned.is_set():
-            try:
-                self._to_ship.put((parcel, active), timeout=1.0)
-                return
-            except queue.Full:
-                continue
+        if not order.is_packed:
+            order.parcel = harvest.cut()
+            order.is_packed = True
+            self._jobs.cut(order.active)
+        if order.parcel is None:
+            self._settle(order)
+        else:
+            _put_while(lambda: not self._abandoned.is_set(), self._to_ship, order)
 
-    def _packed(self, active: ActiveJob) -> Parcel | None:
-        while True:
-            try:
-                return active.harvest.cut()
-            except OSError as error:  # such as a full disk: wait for room, nothing is lost meanwhile
-                _log.error("job %s cannot be packed: %s", active.harvest.job, error)
-                if self._abandoned.wait(_NO_ROOM_SECONDS):
-                    raise Stopped from error
+    def _not_packed(self, order: _Order, error: BaseException, tries: int) -> bool:
+        harvest = order.active.harvest
+        if not order.is_cut:
+            return True  # it stays as it is until the cut
+        if self._abandoned.is_set():
+            _log.warning("pages of job %s are given up, because they cannot be packed", order.job)
+            return True
+        if tries < _MAX_TRIES or isinstance(error, _PASSING_TROUBLE):
+            return False
+        if order.is_packed or tries >= 2 * _MAX_TRIES:
+            harvest.drop()
+            order.is_packed = True
+            self._jobs.cut(order.active)
+            self._settle(order)
+            return True
+        harvest.spoil(in_words(error))
+        return False
+
+    # --- ship --------------------------------------------------------------------------------------------------
 
     def _ship_loop(self) -> None:
         delivery = delivery_of(self._services, self._abandoned)
-        while (item := self._to_ship.get()) is not None:
-            parcel, active = item
-            try:
-                if self._abandoned.is_set():
-                    raise Stopped
-                receipt = delivery.deliver(parcel, self._settings, self._recent)
-            except Stopped:
-                _log.warning("a parcel of job %s stays in the spool until the next start", parcel.job)
-                continue
-            if receipt is not None and receipt.new_urls:
-                self._wake.set()
-            self._delivered(active)
+        loop: Loop[_Order] = Loop("ship", self._services.caught, self._abandoned.wait)
+        loop.run(
+            self._to_ship.get,
+            lambda order: self._ship(order, delivery),
+            lambda order, error, tries: self._not_shipped(order, delivery, error, tries),
+        )
         delivery.close()
 
-    def _delivered(self, active: ActiveJob) -> None:
-        if self._jobs.delivered(active):
+    def _ship(self, order: _Order, delivery: Delivery) -> None:
+        assert order.parcel is not None
+        if order.is_shipped:
+            self._settle(order)
+            return
+        try:
+            if self._abandoned.is_set():
+                raise Stopped
+            receipt = delivery.deliver(order.parcel, self._settings, self._recent, order.spoilt)
+        except Stopped:
+            _log.warning("a parcel of job %s stays in the spool until the next start", order.job)
+            return
+        order.is_shipped = True
+        if receipt is not None and receipt.new_urls:
             self._wake.set()
+        self._settle(order)
+
+    def _not_shipped(self, order: _Order, delivery: Delivery, error: BaseException, tries: int) -> bool:
+        """It is still in the spool, and tried again; one that we make a mistake with each time is not stored."""
+        if self._abandoned.is_set():
+            _log.warning("a parcel of job %s stays in the spool until the next start", order.job)
+            return True
+        assert order.parcel is not None
+        is_passing = isinstance(error, _PASSING_TROUBLE)
+        if tries >= _MAX_TRIES and not is_passing:
+            order.spoilt = in_words(error)
+        if delivery.has_told(order.parcel):  # left there it does no harm: the next start delivers it again
+            is_at_its_end = tries >= _MAX_TRIES_TO_REMOVE
+        else:
+            is_at_its_end = tries >= 2 * _MAX_TRIES and not is_passing
+        if is_at_its_end:
+            self._settle(order)
+        return is_at_its_end
+
+    def _settle(self, order: _Order) -> None:
+        if not order.is_settled:
+            order.is_settled = True
+            if self._jobs.delivered(order.active):
+                self._wake.set()
+
+
+def _put_while(is_right: Callable[[], bool], orders: "queue.Queue[_Order | None]", order: _Order | None) -> None:
+    """Put it there, as long as it is right to wait for a queue that is full."""
+    while is_right():
+        try:
+            orders.put(order, timeout=_WAIT_SECONDS)
+            return
+        except queue.Full:
+            continue

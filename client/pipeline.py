@@ -15,14 +15,15 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from typing import TypeVar
 
 from client import listing
 from client.bundler import Harvest
 from client.coordinator import Coordinator
-from client.fetcher import Fetcher, Turn, Visit, sender, user_agent
+from client.downloads import Download, Fetched, failed
+from client.fetcher import Visit
 from client.jobs import ActiveJob, Jobs
 from client.miner import mine
 from client.outbox import Outbox, delivery_of
@@ -34,11 +35,10 @@ from client.robots import Robots
 from client.room import Room
 from client.schedule import Schedule, Ticket
 from client.services import Services
-from client.transport import Transport
-from common import VERSION
 from common.errors import RemoteRefused, RemoteUnavailable
-from common.urls import host_of, origin_of
-from common.wire import HostFact, HostShare, Job, JobSettings, Kind, ListedUrl, Outcome
+from common.loop import Loop
+from common.urls import host_of
+from common.wire import HostShare, Job, JobSettings, Kind, Outcome
 
 _MAX_WAITING_URLS = 2_000  # in the schedule; with more, no job is asked for
 _MAX_JOBS = 50  # a job stays until its last parcel is delivered, so this bounds what piles up when servers are away
@@ -46,22 +46,11 @@ _MAX_HARVEST_BYTES = 32 << 20  # a harvest with more is cut at once
 _ROOM_BYTES = 40 << 20  # for pages that are fetched and not packed; with more, downloads wait
 _LARGE_PAGE_BYTES = 1 << 20
 _TICK_SECONDS = 0.2
+_MAX_TRIES = 3  # to report a page as failed
 _STOP_FETCH_SECONDS = 10.0  # fetches under way get so long to end when the client stops
-_HOST_FAILURES = (Outcome.DNS, Outcome.REFUSED, Outcome.TIMEOUT, Outcome.TLS)
-_MAX_HOST_FAILURES = 3  # in a row, then the host's other URLs are not tried now
-_MAX_HOLD_SECONDS = 60.0  # a host that asks for a longer pause gets it from the server: its URLs go back
+_T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fetched:
-    """What passes from download to datamine."""
-
-    job: str
-    result: FetchResult
-    fact: HostFact
-    sitemaps: Sequence[ListedUrl] = ()  # of its host, if they were not told before
 
 
 class Pipeline:
@@ -75,7 +64,7 @@ class Pipeline:
         self._stopping = threading.Event()
         self._wake = threading.Event()  # there may be something new to do for the run thread
         self._schedule = Schedule(services.clock)
-        self._to_mine: queue.Queue[_Fetched | None] = queue.Queue(maxsize=2 * pairs)
+        self._to_mine: queue.Queue[Fetched | None] = queue.Queue(maxsize=2 * pairs)
         self._room = Room(_ROOM_BYTES)
         self._recent = RecentlySent()
         self._reader = Reader()
@@ -86,6 +75,8 @@ class Pipeline:
         self._lock = threading.Lock()  # guards _robots
         self._robots: tuple[tuple[str, float], Robots] | None = None
         self._settings: JobSettings | None = None  # the newest; set by the run thread
+        # Of the run thread: when to ask for a job (ticks), how often that failed in a row, and the name of the request.
+        self._ask_at, self._failures, self._request = 0.0, 0, ""
 
     def stop(self) -> None:
         """Ask `run` to end. Not for signal handlers: see common.ending."""
@@ -97,45 +88,49 @@ class Pipeline:
         coordinator = self._services.coordinator()
         try:
             recovery = delivery_of(self._services, self._stopping)
-            recovery.recover()
+            recovery.recover(self._services.caught)
             recovery.close()
         except Stopped:
             _log.info("stopped; what was in the spool is still there")
             return
         self._outbox.start()
-        mines = [self._start(str(number), self._mine_loop) for number in range(1, self._pairs + 1)]
-        downloads = [self._start(f"download {number}", self._download_loop) for number in range(1, self._pairs + 1)]
-        self._coordinate(coordinator)
-        self._end_fetching(downloads, mines)
-        self._reader.close()
-        self._services.filters.close()
-        self._order_cuts(everything=True)
-        self._outbox.end()
-        self._give_back(coordinator)
-        coordinator.close()
+        mines = [self._begin_mining(number) for number in range(1, self._pairs + 1)]
+        downloads = [self._begin_download(number) for number in range(1, self._pairs + 1)]
+        self._request = self._services.spool.request()
+        coordinating: Loop[Coordinator] = self._loop("coordinate")
+        coordinating.run(lambda: None if self._stopping.is_set() else coordinator, self._coordinate)
+        self._end(coordinator, downloads, mines)
+
+    def _loop(self, name: str) -> Loop[_T]:
+        return Loop(name, self._services.caught, self._stopping.wait)
+
+    def _begin(self, name: str, run: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        return thread
 
     # --- the run thread ----------------------------------------------------------------------------------------
 
     def _coordinate(self, coordinator: Coordinator) -> None:
-        ask_at, failures, request = 0.0, 0, self._services.spool.request()
-        while not self._stopping.is_set():
-            self._order_cuts()
-            self._renew(coordinator)
-            if self._clock.ticks() >= ask_at and self._wants_work():
-                try:
-                    job = coordinator.get_job(request, _MAX_WAITING_URLS)
-                    self._settings = job.settings
-                    self._accept(job)
-                except (RemoteUnavailable, RemoteRefused, OSError) as error:  # OSError: such as a full disk
-                    failures += 1
-                    ask_at = self._clock.ticks() + self._retry_wait(failures, error)
-                    continue
-                failures, request = 0, self._services.spool.next_request()
-                ask_at = self._clock.ticks() + (0.0 if job.tasks else job.wait_seconds)
-            until_asking = ask_at - self._clock.ticks()
-            if self._wake.wait(min(_TICK_SECONDS, until_asking) if until_asking > 0 else _TICK_SECONDS):
-                self._wake.clear()
-                ask_at = ask_at if failures else 0.0
+        """One turn: what is due, and a job if we want one. Then wait until there may be something new."""
+        self._services.caught.save()
+        self._order_cuts()
+        self._renew(coordinator)
+        if self._clock.ticks() >= self._ask_at and self._wants_work():
+            try:
+                job = coordinator.get_job(self._request, _MAX_WAITING_URLS)
+                self._settings = job.settings
+                self._accept(job)
+            except (RemoteUnavailable, RemoteRefused) as error:
+                self._failures += 1
+                self._ask_at = self._clock.ticks() + self._retry_wait(self._failures, error)
+                return
+            self._failures, self._request = 0, self._services.spool.next_request()
+            self._ask_at = self._clock.ticks() + (0.0 if job.tasks else job.wait_seconds)
+        until_asking = self._ask_at - self._clock.ticks()
+        if self._wake.wait(min(_TICK_SECONDS, until_asking) if until_asking > 0 else _TICK_SECONDS):
+            self._wake.clear()
+            self._ask_at = self._ask_at if self._failures else 0.0
 
     def _wants_work(self) -> bool:
         waiting = self._schedule.waiting()
@@ -154,8 +149,16 @@ class Pipeline:
         if not withdrawn:
             return
         _log.info("%d URLs of %d hosts are given back, for a client that has nothing to do", len(withdrawn), len(hosts))
-        for job, tickets in groupby(sorted(withdrawn, key=attrgetter("job")), key=attrgetter("job")):
-            self._jobs.of(job).harvest.skip(ticket.visit.task for ticket in tickets)
+        by_job = groupby(sorted(withdrawn, key=attrgetter("job")), key=attrgetter("job"))
+        left = [(job, list(tickets)) for job, tickets in by_job]
+        try:
+            while left:
+                job, tickets = left[-1]
+                self._jobs.of(job).harvest.skip(ticket.visit.task for ticket in tickets)
+                left.pop()
+        except BaseException:  # then we ask for them after all
+            self._schedule.add([ticket for _, tickets in left for ticket in tickets], ())
+            raise
         for active in self._jobs.all():  # a host is free when what was under way of it is reported, too
             active.harvest.hurry()
 
@@ -170,14 +173,20 @@ class Pipeline:
         with self._lock:
             if self._robots is None or self._robots[0] != robots_key:
                 self._robots = robots_key, Robots(robots_key[0], self._clock, max_crawl_delay_seconds=robots_key[1])
-        self._jobs.add(ActiveJob(harvest, job.settings, job.lease_seconds, self._clock.ticks()))
+        active = ActiveJob(harvest, job.settings, job.lease_seconds, self._clock.ticks())
         shares = {share.host: share for share in job.hosts}
         hosts = [host_of(task.url) for task in job.tasks]
-        visits = [
-            Visit(task, shares.get(host) or HostShare(host, 1.0), job.settings)
+        tickets = [
+            Ticket(job.job, Visit(task, shares.get(host) or HostShare(host, 1.0), job.settings))
             for task, host in zip(job.tasks, hosts, strict=True)
         ]
-        self._schedule.add([Ticket(job.job, visit) for visit in visits], job.hosts)
+        self._jobs.add(active)
+        try:
+            self._schedule.add(tickets, job.hosts)
+        except BaseException:  # the same job comes again: of this one nothing may be left
+            self._schedule.withdraw(job=job.job)
+            self._jobs.forget(active)
+            raise
 
     def _order_cuts(self, everything: bool = False) -> None:
         active_jobs = self._jobs.all()
@@ -187,7 +196,11 @@ class Pipeline:
         for active in due:
             # At the end also when there is one: it may have been made before the last page came.
             if self._jobs.order_cut(active, again=everything):
-                self._outbox.order_cut(active)
+                try:
+                    self._outbox.order_cut(active)
+                except BaseException:
+                    self._jobs.cut_is_not_ordered(active)
+                    raise
 
     def _renew(self, coordinator: Coordinator) -> None:
         now = self._clock.ticks()
@@ -204,14 +217,31 @@ class Pipeline:
 
     def _lose(self, active: ActiveJob, reason: Exception) -> None:
         """The lease is gone: others have the URLs now, so what we have not begun with is dropped."""
-        dropped = self._schedule.withdraw(job=active.harvest.job)
+        dropped = len(self._schedule.withdraw(job=active.harvest.job))
+        active.harvest.give_back(dropped)
         if dropped:
-            _log.warning("job %s is lost (%s); %d URLs dropped", active.harvest.job, reason, len(dropped))
-        active.harvest.give_back(len(dropped))
+            _log.warning("job %s is lost (%s); %d URLs dropped", active.harvest.job, reason, dropped)
         if self._jobs.end_if_settled(active):
             self._wake.set()
 
     # --- the end -----------------------------------------------------------------------------------------------
+
+    def _end(
+        self, coordinator: Coordinator, downloads: list[threading.Thread], mines: list[threading.Thread]
+    ) -> None:
+        """Each step, whatever becomes of those before it."""
+        steps = iter([
+            lambda: self._end_fetching(downloads, mines),
+            self._reader.close,
+            self._services.filters.close,
+            lambda: self._order_cuts(everything=True),
+            self._outbox.end,
+            lambda: self._give_back(coordinator),
+            coordinator.close,
+        ])  # fmt: skip
+        ending: Loop[Callable[[], None]] = self._loop("end")
+        ending.run(lambda: next(steps, None), lambda step: step())
+        self._services.caught.save()
 
     def _end_fetching(self, downloads: list[threading.Thread], mines: list[threading.Thread]) -> None:
         _log.info("stopping; %d URLs are given back", len(self._schedule.withdraw()))
@@ -239,96 +269,18 @@ class Pipeline:
 
     # --- download ----------------------------------------------------------------------------------------------
 
-    def _download_loop(self) -> None:
-        fetcher: Fetcher | None = None
-        made_for: tuple[object, ...] = ()
-        while (ticket := self._schedule.take()) is not None:
-            settings = ticket.visit.settings
-            with self._lock:
-                assert self._robots is not None, "made with the first job"
-                robots = self._robots[1]
-            wanted = (settings.agent_name, settings.contact, settings.verify_tls, robots)
-            if fetcher is None or made_for != wanted:
-                agent = user_agent(settings.agent_name, VERSION, settings.contact)
-                transport = Transport(agent, sender(settings.contact), settings.verify_tls)
-                fetcher, made_for = Fetcher(transport, robots, self._clock), wanted
-            self._turn(ticket, fetcher, robots)
+    def _begin_download(self, number: int) -> threading.Thread:
+        download = Download(
+            self._schedule, self._robots_of_now, self._origins, self._clock, self._take_room,
+            lambda size: self._room.grow(-size), self._to_mine.put,
+        )  # fmt: skip
+        loop: Loop[Ticket] = self._loop("download")
+        return self._begin(f"download {number}", lambda: loop.run(self._schedule.take, download.work, download.rescue))
 
-    def _turn(self, ticket: Ticket, fetcher: Fetcher, robots: Robots) -> None:
-        visit = ticket.visit
-        try:
-            result = fetcher.turn(visit)
-        except Exception:  # a mistake of ours must cost this page only
-            _log.exception("fetching %s", visit.task.url)
-            result = FetchResult(visit.task, Outcome.INTERNAL, "the client made a mistake; its log has it")
-        self._hand_over(ticket, result, fetcher, robots)
-
-    def _hand_over(self, ticket: Ticket, result: FetchResult | Turn, fetcher: Fetcher, robots: Robots) -> None:
-        visit = ticket.visit
-        host = host_of(visit.task.url)
-        crawl_delay = robots.crawl_delay(origin_of(visit.url)) if visit.settings.robots_control else None
-        if crawl_delay:
-            self._schedule.hold(host, 0.0, crawl_delay)
-        if isinstance(result, Turn):
-            fetcher.let_go()
-            self._schedule.again(ticket, requested=result is Turn.AGAIN)
-            return
-        if result.address:
-            self._schedule.locate(host, result.address)
-        delay = -1.0 if crawl_delay is None else crawl_delay
-        fact = HostFact(host, result.address, delay, result.retry_after_seconds, result.seconds)
-        if result.retry_after_seconds:
-            self._schedule.hold(host, min(result.retry_after_seconds, _MAX_HOLD_SECONDS))
-        failures = self._schedule.done(ticket, result.requested, result.outcome in _HOST_FAILURES)
-        self._take_room(len(result.body))
-        fetcher.let_go()
-        self._to_mine.put(_Fetched(ticket.job, result, fact, self._sitemaps(visit, result, robots)))
-        if failures >= _MAX_HOST_FAILURES or result.retry_after_seconds > _MAX_HOLD_SECONDS:
-            self._give_up_host(host, result, fact)
-
-    def _sitemaps(self, visit: Visit, result: FetchResult, robots: Robots) -> Sequence[ListedUrl]:
-        """Those of the host, the first time that it is known which there are. A host that only serves sitemaps of
-        others may be none of the crawl, so its own are not looked for."""
-        if not visit.settings.sitemaps or visit.task.kind is not Kind.PAGE:
-            return ()
-        origin, has_robots = origin_of(visit.url), visit.settings.robots_control
-        if self._origins.has(origin):
-            return ()
-        named = robots.sitemaps(origin) if has_robots else ()
-        if named is None or (not has_robots and not result.status):  # it does not answer
-            return ()
-        return self._origins.news(origin, visit.task.depth, named)
-
-    def _give_up_host(self, host: str, result: FetchResult, fact: HostFact) -> None:
-        """The host does not answer: its other URLs go back, and the server decides when to try again."""
-        for ticket in self._schedule.withdraw(host=host):
-            skipped = FetchResult(ticket.visit.task, Outcome.SKIPPED, f"{host}: {result.detail}", requested=False)
-            self._to_mine.put(_Fetched(ticket.job, skipped, fact))
-
-    # --- datamine ----------------------------------------------------------------------------------------------
-
-    def _mine_loop(self) -> None:
-        while (fetched := self._to_mine.get()) is not None:
-            active = self._jobs.of(fetched.job)
-            page = self._services.filters.judge(self._mined(fetched.result, active.settings))
-            if active.harvest.add(page, fetched.fact, fetched.sitemaps):
-                self._outbox.order_squeeze(active)
-            self._room.grow(-len(fetched.result.body))
-            self._on_page(page)
-            if active.harvest.is_complete or self._room.is_crowded:
-                self._wake.set()
-
-    def _mined(self, result: FetchResult, settings: JobSettings) -> MinedPage:
-        """Of large pages one at a time, because mined they are huge."""
-        large = self._mining_large if len(result.body) > _LARGE_PAGE_BYTES else contextlib.nullcontext()
-        try:
-            with large:
-                if result.task.kind is not Kind.PAGE:
-                    return listing.read(result, self._sitemaps_of, self._reader.read_sitemap)
-                return mine(result, settings, self._reader)
-        except Exception:  # a mistake of ours must cost this page only
-            _log.exception("mining %s", result.task.url)
-            return MinedPage(result.task, Outcome.INTERNAL, "the client made a mistake; its log has it")
+    def _robots_of_now(self) -> Robots:
+        with self._lock:
+            assert self._robots is not None, "made with the first job"
+            return self._robots[1]
 
     def _take_room(self, size: int) -> None:
         while not self._room.take(size, _TICK_SECONDS):
@@ -336,6 +288,46 @@ class Pipeline:
             if self._stopping.is_set():
                 self._room.grow(size)
                 return
+
+    # --- datamine ----------------------------------------------------------------------------------------------
+
+    def _begin_mining(self, number: int) -> threading.Thread:
+        loop: Loop[Fetched] = self._loop("datamine")
+        return self._begin(str(number), lambda: loop.run(self._to_mine.get, self._mine, self._not_mined))
+
+    def _mine(self, fetched: Fetched) -> None:
+        active = self._jobs.of(fetched.job)
+        self._count(fetched, active, self._services.filters.judge(self._mined(fetched.result, active.settings)))
+
+    def _not_mined(self, fetched: Fetched, error: BaseException, tries: int) -> bool:
+        """Something was raised over it: reported as failed, so that the server tries it again, but not for ever."""
+        if not fetched.is_counted:
+            active = self._jobs.of(fetched.job)
+            if tries > _MAX_TRIES:  # not even that: the server has it back when the lease ends
+                fetched.is_counted = True
+                active.harvest.give_back(1)
+                if self._jobs.end_if_settled(active):
+                    self._wake.set()
+            else:
+                self._count(fetched, active, MinedPage(fetched.result.task, Outcome.INTERNAL, failed(error)))
+        return True
+
+    def _count(self, fetched: Fetched, active: ActiveJob, page: MinedPage) -> None:
+        has_piece = active.harvest.add(page, fetched.fact, fetched.sitemaps)
+        fetched.is_counted = True
+        self._room.grow(-len(fetched.result.body))
+        if has_piece:
+            self._outbox.order_squeeze(active)
+        if active.harvest.is_complete or self._room.is_crowded:
+            self._wake.set()
+        self._on_page(page)
+
+    def _mined(self, result: FetchResult, settings: JobSettings) -> MinedPage:
+        """Of large pages one at a time, because mined they are huge."""
+        with self._mining_large if len(result.body) > _LARGE_PAGE_BYTES else contextlib.nullcontext():
+            if result.task.kind is not Kind.PAGE:
+                return listing.read(result, self._sitemaps_of, self._reader.read_sitemap)
+            return mine(result, settings, self._reader)
 
     def _sitemaps_of(self, origin: str) -> Sequence[str] | None:
         with self._lock:
@@ -346,8 +338,3 @@ class Pipeline:
     def _newest_settings(self) -> JobSettings:
         assert self._settings is not None, "came with the first job"
         return self._settings
-
-    def _start(self, name: str, target: Callable[[], None]) -> threading.Thread:
-        thread = threading.Thread(target=target, name=name, daemon=True)
-        thread.start()
-        return thread

@@ -114,6 +114,12 @@ class Robots:
             self._weight += _weight(entry)
             self._shrink()
 
+    def release(self, origin: str) -> None:
+        """There will be no answer; somebody else may ask."""
+        with self._lock:
+            if origin in self._entries:
+                self._entries[origin].claimed_until = float("-inf")
+
     def trouble(self, origin: str) -> tuple[Outcome, str]:
         """Why the verdict is UNREACHABLE: the outcome of the URLs that are not requested, and a sentence."""
         with self._lock:

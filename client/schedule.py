@@ -27,6 +27,7 @@ class Ticket:
 
     job: str
     visit: Visit
+    is_under_way: bool = False  # taken, and neither back nor done; guarded by the schedule's lock
 
 
 @dataclass(slots=True, eq=False)
@@ -132,6 +133,14 @@ class Schedule:
             self._end(lane, ticket, requested)
             return lane.failures.get(host, 0)
 
+    def drop(self, ticket: Ticket) -> None:
+        """Nobody knows how far `again` or `done` have come with it: now it is neither waiting nor under way, and its
+        lane goes on."""
+        with self._changed:
+            lane = self._lane_of(ticket)
+            lane.waiting = deque(each for each in lane.waiting if each is not ticket)
+            self._end(lane, ticket, requested=True)
+
     def hold(self, host: str, seconds: float, delay_seconds: float = 0.0) -> None:
         """Ask the host nothing for so many seconds, and keep at least this delay from now on."""
         with self._changed:
@@ -220,6 +229,7 @@ class Schedule:
     def _begin(self, lane: _Lane) -> Ticket:
         ticket = lane.waiting.popleft()
         lane.under_way[host_of(ticket.visit.task.url)] += 1
+        ticket.is_under_way = True
         if lane.connections > 1:
             lane.due = self._clock.ticks() + lane.delay_seconds
         self._push(lane)
@@ -227,9 +237,11 @@ class Schedule:
 
     def _end(self, lane: _Lane, ticket: Ticket, requested: bool) -> None:
         host = host_of(ticket.visit.task.url)
-        lane.under_way[host] -= 1
-        if not lane.under_way[host]:
-            del lane.under_way[host]
+        if ticket.is_under_way:  # else it was ended before
+            ticket.is_under_way = False
+            lane.under_way[host] -= 1
+            if not lane.under_way[host]:
+                del lane.under_way[host]
         if requested and lane.connections == 1:
             lane.due = max(lane.due, self._clock.ticks() + lane.delay_seconds)
         self._push(lane)

@@ -8,6 +8,7 @@ from client.filtering.filters import Filters
 from client.spool import Spool
 from client.uploader import Uploader
 from common.clock import Clock
+from common.loop import Caught
 from common.wire import JobSettings
 
 
@@ -21,3 +22,4 @@ class Services:
     clock: Clock
     max_wait_seconds: float
     filters: Filters = field(default_factory=Filters)
+    caught: Caught = field(default_factory=Caught)  # by all loops of the process

@@ -9,6 +9,7 @@ A parcel without report.json was under way when the client died: its URLs were n
 """
 
 import contextlib
+import errno
 import json
 import shutil
 import uuid
@@ -22,6 +23,13 @@ from common.files import publish
 from common.wire import FoundUrl, HostFact, ListedUrl, Report, UrlResult, from_table, to_table
 
 REPORT_NAME = "report.json"
+_LASTING = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EIO)
+
+
+def unreadable(path: Path, error: OSError) -> BundleError | OSError:
+    """What to raise of a file of a parcel: whether it is gone or damaged, or may well be read later."""
+    damage = BundleError(f"{path.name} cannot be read: {error.strerror}")
+    return damage if error.errno in _LASTING else error
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +47,13 @@ class Parcel:
         return sorted(path for path in self.folder.iterdir() if path.name.endswith(FORMATS))
 
     def report(self) -> Report:
-        """BundleError if it is damaged."""
+        """BundleError if it is damaged; OSError if it cannot be read now, though it is there."""
         try:
-            data = json.loads((self.folder / REPORT_NAME).read_bytes())
+            content = (self.folder / REPORT_NAME).read_bytes()
+        except OSError as error:
+            raise unreadable(self.folder / REPORT_NAME, error) from error
+        try:
+            data = json.loads(content)
             return Report(
                 job=self.job,
                 results=from_table(UrlResult, data["results"]),
@@ -50,7 +62,7 @@ class Parcel:
                 size=data["size"],
                 listed=from_table(ListedUrl, data.get("listed", "")),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BundleError(f"the report of a parcel cannot be read: {error}") from error
 
 

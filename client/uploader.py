@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from client.spool import unreadable
 from common.bundle import MANIFEST_SUFFIX, manifest_path, parse_bundle_name, parse_head
 from common.errors import BundleError, ConfigError, RemoteRefused, RemoteUnavailable
 from common.files import TEMPORARY_SUFFIX
@@ -176,7 +177,7 @@ def _readable(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise BundleError(f"{path.name} cannot be read: {error.strerror}") from error
+        raise unreadable(path, error) from error
 
 
 def _features(connection: ftplib.FTP) -> set[str]:

@@ -40,6 +40,7 @@ class BundleWriter:
         self._container = container
         self._loose: list[bytes] = []
         self._loose_bytes = 0
+        self._taken: list[bytes] = []  # what was loose and is to become the next piece
         self._pieces: list[bytes] = []
 
     def add(self, meta: PageMeta, data_name: str, body: bytes, xml: bytes) -> int:
@@ -48,25 +49,27 @@ class BundleWriter:
         time = int(meta.crawl_time)
         blocks = (*_member(entry.data_member, body, time), *_member(entry.xml_member, xml, time))
         size = sum(map(len, blocks))
+        self.pages.append(entry)
         self._loose += blocks
         self._loose_bytes += size
-        self.pages.append(entry)
         return size
 
     @property
     def has_piece(self) -> bool:
-        """Whether enough has come together to squeeze it."""
-        return self._loose_bytes >= _PIECE_BYTES and self._container == "tar.bz2"
+        """Whether enough has come together to squeeze it, or could not be squeezed before."""
+        return bool(self._taken) or (self._loose_bytes >= _PIECE_BYTES and self._container == "tar.bz2")
 
     def take_piece(self) -> list[bytes]:
-        """What has come together, to be given to `squeeze` at once."""
-        piece, self._loose, self._loose_bytes = self._loose, [], 0
-        return piece
+        """What has come together, to be given to `squeeze` at once. It stays here until that has succeeded."""
+        if not self._taken:
+            self._taken, self._loose, self._loose_bytes = self._loose, [], 0
+        return self._taken
 
     def squeeze(self, piece: Iterable[bytes]) -> int:
         """Compress a piece; returns by how many bytes it became smaller. Pages may be added meanwhile."""
         raw = b"".join(piece)
         self._pieces.append(_bz2(raw))
+        self._taken = []
         return len(raw) - len(self._pieces[-1])
 
     def write(self, folder: Path, created: int) -> Path:
@@ -92,10 +95,10 @@ class BundleWriter:
         if self._container == "tar.bz2":
             yield _bz2(b"".join(manifest))
             yield from self._pieces
-            yield _bz2(b"".join((*self._loose, end)))
+            yield _bz2(b"".join((*self._taken, *self._loose, end)))
         else:
             compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
-            yield from filter(None, map(compressor.compress, (*manifest, *self._loose, end)))
+            yield from filter(None, map(compressor.compress, (*manifest, *self._taken, *self._loose, end)))
             yield compressor.flush()
 
 

@@ -2,8 +2,7 @@
 
 import errno
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,16 @@ import pytest
 
 import client.outbox
 import client.pipeline
+import common.loop
 from client.bundler import Harvest
-from client.coordinator import Coordinator
 from client.pipeline import Pipeline
 from client.reading.reader import Reader
 from client.results import MinedPage
-from client.services import Services
 from client.spool import Spool
-from client.uploader import Uploader
 from common.bundle import BundleWriter
-from common.clock import SystemClock
 from common.wire import JobSettings
-from tests.integration.cluster import Cluster, run_cluster
+from tests.integration.cluster import run_cluster
+from tests.integration.inside import working
 from tests.waiting import wait_until
 from tests.web.requestlog import assert_no_url_twice
 from tests.web.running import run_web
@@ -34,28 +31,7 @@ pytestmark = pytest.mark.integration
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client.outbox, "_STOP_SHIP_SECONDS", 0.5)
     monkeypatch.setattr(client.pipeline, "_STOP_FETCH_SECONDS", 2.0)
-    monkeypatch.setattr(client.outbox, "_NO_ROOM_SECONDS", 0.05)
-
-
-@contextmanager
-def _working(cluster: Cluster, folder: Path, pages: list[MinedPage] | None = None) -> Iterator[Pipeline]:
-    """A pipeline in a thread of its own; stopped at the end of the block, and then it has ended."""
-
-    def uploader(settings: JobSettings) -> Uploader:
-        return Uploader(settings.ftp_host, settings.ftp_port, settings.ftp_user, settings.ftp_password)
-
-    services = Services(
-        lambda: Coordinator(cluster.url, "inside"), uploader, Spool(folder), SystemClock(), max_wait_seconds=0.2
-    )
-    it = Pipeline(services, 3, (pages if pages is not None else []).append)
-    thread = threading.Thread(target=it.run)
-    thread.start()
-    try:
-        yield it
-    finally:
-        it.stop()
-        thread.join(60)
-        assert not thread.is_alive(), "stop does not wait for ever"
+    monkeypatch.setattr(common.loop, "_LONGEST_SECONDS", 0.05)
 
 
 def _full_disk(patch: pytest.MonkeyPatch, owner: type, name: str, calls: range) -> Callable[[], int]:
@@ -79,12 +55,12 @@ def test_stopped_while_the_ftp_server_is_away(tmp_path: Path) -> None:
         run_cluster(tmp_path, web.start_urls, "--delay", "0.01", "--report-seconds", "0.2") as cluster,
     ):
         cluster.stop("ftp")
-        with _working(cluster, tmp_path / "spool"):
+        with working(cluster, tmp_path / "spool"):
             wait_until(lambda: list((tmp_path / "spool").glob("*/*/report.json")), 30)
         assert list((tmp_path / "spool").glob("*/*/report.json")), "kept until the next start"
         assert cluster.coordinator.totals()[0].done == 0
         cluster.start("ftp")
-        with _working(cluster, tmp_path / "spool"):
+        with working(cluster, tmp_path / "spool"):
             cluster.wait_until_finished()
         stored = cluster.stored_urls()
         assert set(stored) == web.truth.stored
@@ -100,7 +76,7 @@ def test_full_disk_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         run_cluster(tmp_path, web.start_urls, "--delay", "0", "--report-seconds", "0.2") as cluster,
     ):
         calls = _full_disk(monkeypatch, owner, name, range(2, 6))
-        with _working(cluster, tmp_path / "spool"):
+        with working(cluster, tmp_path / "spool"):
             cluster.wait_until_finished()
         assert calls() > 5
         stored = cluster.stored_urls()
@@ -117,11 +93,11 @@ def test_stopped_with_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ):
         with monkeypatch.context() as patch:
             calls = _full_disk(patch, BundleWriter, "write", range(1, 10**9))
-            with _working(cluster, tmp_path / "spool"):
+            with working(cluster, tmp_path / "spool"):
                 wait_until(lambda: calls() > 3, 30)
         totals = cluster.coordinator.totals()[0]
         assert (totals.stored, totals.leased) == (0, 0), "everything was given back"
-        with _working(cluster, tmp_path / "spool"):
+        with working(cluster, tmp_path / "spool"):
             cluster.wait_until_finished()
         stored = cluster.stored_urls()
         assert set(stored) == web.truth.stored
@@ -142,7 +118,7 @@ def test_our_own_mistakes_cost_one_page_each(tmp_path: Path, monkeypatch: pytest
         run_web(hosts=1, pages=3, odd=False) as web,
         run_cluster(tmp_path, web.start_urls, "--delay", "0", "--retry-wait", "0.05") as cluster,
     ):
-        with _working(cluster, tmp_path / "spool"):
+        with working(cluster, tmp_path / "spool"):
             totals = cluster.wait_until_finished()
         assert (totals.stored, totals.failed) == (len(web.truth.stored) - 1, 1)
         assert "internal" in (cluster.host / ".mem" / "blacklist.txt").read_text()
@@ -175,12 +151,12 @@ def test_pages_that_come_while_a_parcel_is_made_are_not_forgotten_at_the_end(
         run_web(hosts=1, pages=40, odd=False) as web,
         run_cluster(tmp_path, web.start_urls, "--delay", "0.05", "--report-seconds", "0.1") as cluster,
     ):
-        with _working(cluster, tmp_path / "spool", pages) as pipeline:
+        with working(cluster, tmp_path / "spool", pages.append) as pipeline:
             assert packing.wait(30)
             packed = len(pages)
             wait_until(lambda: len(pages) > packed, 30)
             pipeline.stop()
-        with _working(cluster, tmp_path / "spool", pages):
+        with working(cluster, tmp_path / "spool", pages.append):
             cluster.wait_until_finished()
         assert set(cluster.stored_urls()) == web.truth.stored
         assert_no_url_twice(web.log())
