@@ -107,6 +107,15 @@ class Newcomer(FTPHandler):
         else:
             super().ftp_USER(line)
 
+    def ftp_AUTH(self, line: str) -> None:
+        # Whoever is between us and the client could put commands behind it. Their answers, sent within TLS, would pass
+        # for those to the client's own.
+        if self.ac_in_buffer:
+            log.warning("%s: commands came behind AUTH, before TLS", self.remote_ip)
+            self.end("421 Nothing may follow AUTH before the handshake.")
+        else:
+            super().ftp_AUTH(line)
+
     def end(self, reply: str) -> None:
         """Close, with a last word if it can be said at once: nobody waits for a client that does not read."""
         if reply and not getattr(self, "_ssl_accepting", False):

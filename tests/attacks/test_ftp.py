@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,16 @@ def test_a_login_that_comes_in_one_piece_with_what_follows_works(door: Door) -> 
         replies = connection.makefile("rb").read().split(b"\r\n")
         codes = [reply[:3] for reply in replies if not reply.startswith((b"220", b"234"))]
         assert codes == [b"331", b"530", b"331", b"230", b"257", b"200", b"200", b"221", b""]
+
+
+@pytest.mark.parametrize("behind", ["NOOP\r\n", "USER x\r\nPASS y\r\n", "US"])
+def test_what_comes_behind_auth_is_not_heard_within_tls(door: Door, behind: str) -> None:
+    """Whoever is between a worker and the server can put it there; the answers would pass for those to the worker."""
+    with door.attack(silent, "127.0.0.1") as connection:
+        connection.sendall(b"AUTH TLS\r\n" + behind.encode())
+        greeting, answer = islice(connection.makefile("rb"), 2)
+    assert greeting.startswith(b"220")
+    assert answer.startswith(b"421 Nothing may follow AUTH" if door.uploader()._context else b"502")
 
 
 def secured(connection: socket.socket) -> ssl.SSLSocket:
