@@ -26,6 +26,10 @@ _METADATA = (
     IPv6Network("fe80::/10"),
     IPv6Network("fd00:ec2::/32"),
     IPv6Network("fd20:ce::254/128"),
+    IPv6Network("fd00:c1::a9fe:a9fe/128"),
+    IPv6Network("fd00:a9fe:a9fe::1/128"),
+    IPv6Network("fd00:42::42/128"),
+    IPv6Network("fd00:100::100:200/128"),
 )
 
 
@@ -38,7 +42,9 @@ def is_closed(ip: str) -> bool:
 def is_metadata(ip: str) -> bool:
     """True for link-local addresses and the others at which machines are told their secrets."""
     address = _parsed(ip)
-    return address is not None and any(address in network for network in _METADATA)
+    if address is None:
+        return False
+    return any(end in network for end in (address, *_possible_ends(address)) for network in _METADATA)
 
 
 def may_be_named(ip: str) -> bool:
@@ -80,6 +86,14 @@ def _is_closed(address: IPv4Address | IPv6Address) -> bool:
         or (isinstance(address, IPv6Address) and address.is_site_local)
         or any(address in network for network in _CLOSED_BESIDES)
     )
+
+
+def _possible_ends(address: IPv4Address | IPv6Address) -> tuple[IPv4Address, ...]:
+    """IPv4 addresses to which a gateway of this network may lead: whoever owns a name can choose such an address."""
+    if isinstance(address, IPv4Address) or not _is_closed(address):
+        return ()
+    last = IPv4Address(int(address) & _LOW_32_BITS)  # also of a translator with a prefix of its own
+    return (last, *filter(None, (address.sixtofour, *(address.teredo or ()))))
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | None:

@@ -28,11 +28,20 @@ CONNECTIONS = {
     "10.0.0.6": False, "127.0.0.2": False, "::1": False, "fd00::6": False, "0.0.0.0": False,
     "169.254.169.254": False, "100.100.100.200": False, "::ffff:169.254.169.254": False,  # though it was told
     "fe80::1": False, "fe80::1%eth0": False, "168.63.129.16": False, "fd00:ec2::254": False, "192.0.0.192": False,
+    "::127.0.0.1": False, "::ffff:0:10.0.0.5": False, "64:ff9b:1::a00:5": False, "2002:a00:5::1": False,
+    "2001:0:a00:5::1": False, "2001:0:808:808:8000::f5ff:fffa": False, "::": False, "::ffff:0:0": False,
+    "240.0.0.1": False, "255.255.255.255": False, "100.64.0.1": False, "0.1.2.3": False, "fec0::1": False,
+    "ff02::1": False, "224.0.0.1": False, "64:ff9b::8.8.8.8": True, "::ffff:8.8.8.8": True,
+    "127.1": False, "0177.0.0.1": False, "0x7f000001": False, "2130706433": False,  # no address is written so
     "": False, "junk": False,
 }
 METADATA = (
     "169.254.169.254", "169.254.170.2", "169.254.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fe80::1",
     "fe80::a9fe:a9fe%2", "168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254",
+    "fd00:c1::a9fe:a9fe", "fd00:a9fe:a9fe::1", "fd00:42::42", "fd00:100::100:200",
+    # by way of what this network may have: IPv4-compatible, SIIT, NAT64 with a prefix of its own, 6to4, Teredo, ISATAP
+    "::169.254.169.254", "::ffff:0:169.254.169.254", "64:ff9b:1::a9fe:a9fe", "fd64::6464:64c8", "2002:a9fe:a9fe::1",
+    "2001:0:a9fe:a9fe::1", "2001:0:808:808:8000::5601:5601", "fd00::5efe:a83f:8110",
 )
 # fmt: on
 
