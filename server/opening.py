@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from common.clock import Clock
 from common.settings import Settings, UrlServerSettings
 from server.frontier.frontier import Frontier, Rules
-from server.frontier.rocks import RocksStore
+from server.frontier.rocks import RocksStore, is_store
 from server.frontier.starts import known_starts
 from server.frontier.store import Store, Table
 from server.frontier.visits import Period
@@ -82,7 +82,7 @@ def reopened(store: Store, settings: Settings, clock: Clock) -> Frontier:
 def last_policy(settings: Settings) -> LastPolicy | None:
     """What urlServer ran with last, or runs with; None if there is no frontier here. Reads without holding it up."""
     folder = settings.memory / STORE_FOLDER
-    if not (folder / "CURRENT").exists():  # opening would make an empty one
+    if not is_store(folder):  # opening would make an empty one
         return None
     store = RocksStore(folder, read_only=True)
     try:

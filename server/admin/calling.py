@@ -11,7 +11,8 @@ from common.secrets import known_host_secret
 from common.settings import Settings
 from server.admin.operator import Answer, Arguments, Operator
 from server.admin.remote import NotOurs, NotRunning, Place, Remote, configured_place, written_place
-from server.frontier.store import Store, StoreError
+from server.frontier.rocks import is_store
+from server.frontier.store import DamagedStore, Store, StoreError
 from server.opening import ADDRESS_NAME, STORE_FOLDER, open_store, reopened
 
 _log = logging.getLogger(__name__)
@@ -85,9 +86,11 @@ def opened_store(settings: Settings) -> Store:
         raise NoCrawl(f"there is no crawl in {settings.folder.absolute()}: say which work folder with --dir")
     try:
         return open_store(settings)
+    except DamagedStore:
+        raise
     except StoreError as error:
         raise RemoteUnavailable(f"urlServer does not answer where it should, and {error}") from error
 
 
 def has_crawl(settings: Settings) -> bool:
-    return (settings.memory / STORE_FOLDER / "CURRENT").exists()
+    return is_store(settings.memory / STORE_FOLDER)

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -17,11 +18,13 @@ from common.settings import Settings
 from common.wire import Outcome
 from server.admin import show
 from server.admin.audit import copied, examine
-from server.admin.calling import Verbs, opened_here, opened_store, running_server
+from server.admin.calling import NoCrawl, Verbs, has_crawl, opened_here, opened_store, running_server
 from server.admin.operator import Answer
 from server.admin.repair import repair
 from server.frontier.frontier import FrontierError
+from server.frontier.recovery import recover
 from server.frontier.store import StoreError
+from server.opening import STORE_FOLDER
 
 _MAX_BATCH_CHARACTERS = 64_000  # of URLs in one request
 _MAX_LOOKED_UP = 1_000  # start URLs whose hosts are looked up, as they may be private
@@ -86,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     audit.set_defaults(action=_audit)
     audit.add_argument("--repair", action="store_true", help="Mend what can be mended; urlServer must be stopped.")
     audit.add_argument("--quick", action="store_true", help="Do not read the bundles, only their manifests.")
+    command("recover", "Go on with what is left of a damaged frontier.").set_defaults(action=_recover)
     return top
 
 
@@ -232,6 +236,21 @@ def _audited_here(options: argparse.Namespace, settings: Settings) -> Answer:
     finally:
         store.close()
     return answer
+
+
+def _recover(options: argparse.Namespace, settings: Settings) -> int:
+    if running_server(settings, is_told(options)) is not None:
+        raise PavoukError("urlServer is running: stop it first, then recover")
+    if not has_crawl(settings):
+        raise NoCrawl(f"there is no crawl in {settings.folder.absolute()}: say which work folder with --dir")
+    done = recover(settings.memory / STORE_FOLDER, time.time())
+    answer: Answer = {"damage": "", "kept": "", "missing": 0, "differences": 0}
+    if done is not None:
+        answer = {
+            "damage": done.damage, "kept": str(done.kept), "missing": done.missing, "differences": done.differences,
+        }  # fmt: skip
+    _print(options, answer)
+    return 1 if answer["differences"] else 0
 
 
 def is_told(options: argparse.Namespace) -> bool:

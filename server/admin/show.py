@@ -182,8 +182,22 @@ def _listing(name: str, listing: Mapping[str, Any]) -> Iterator[Line]:
         yield "", f"and {listing['number'] - len(listing['first'])} more"
 
 
+def _recover(answer: Mapping[str, Any]) -> Iterator[Line]:
+    if not answer["damage"]:
+        yield "nothing is damaged", ""
+        return
+    yield "damage", answer["damage"]
+    yield "kept", f"what was there is in {answer['kept']}"
+    missing = answer["missing"]
+    yield "gone", f"{missing} changes that were acknowledged" if missing else "nothing that is known of"
+    if answer["differences"]:
+        yield "left", "nothing to go on with: its tables do not agree. manual/commands.md tells how to begin anew"
+    else:
+        yield "left", "the frontier can be used again. Next: crawlAdmin audit --repair, before urlServer is started"
+
+
 _SHOWN: dict[str, Callable[[Mapping[str, Any]], Iterator[Line]]] = {
     "status": _status, "explain": _explain, "pause": _pause, "resume": _pause, "block": _blocked, "unblock": _blocked,
     "delay": _delay, "priority": _priority, "add": _add, "blacklist": _blacklist, "queue": _queue, "retry": _retry,
-    "audit": _audit,
+    "audit": _audit, "recover": _recover,
 }  # fmt: skip

@@ -304,3 +304,8 @@ class Frontier:
             memory.core.commit(change)
         self._make_durable()
         return number
+
+
+def is_begun(store: Store) -> bool:
+    """Whether it holds a frontier that this version can go on with."""
+    return store.get(Table.META, _FORMAT_KEY) == _FORMAT

@@ -25,9 +25,10 @@ from server.frontier.records import (
     unpack_tasks,
     url_of_entry,
 )
-from server.frontier.store import Table
+from server.frontier.store import Store, Table
 
 _NEXT_JOB_KEY = b"next job"
+_LOST_JOBS = 1_000_000  # more than can have been given out since the last moment that is known
 _FEW_URLS = 8  # a job takes at least so many URLs of a host if it has them: one robots.txt and one connection serve all
 _SMALL_JOB = 50  # URLs; smaller ones cost more calls and bundles than they gain
 _SHORTEST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 15.0
@@ -243,3 +244,9 @@ class Leasing:
         wait = growing if until <= 0 else min(until, growing) if core.books.totals.leased else until
         wait = min(max(wait, _SHORTEST_WAIT_SECONDS), _LONGEST_WAIT_SECONDS)
         return Leased(0, (), (), core.rules.lease_seconds, wait, core.is_finished())
+
+
+def skip_jobs(store: Store) -> None:
+    """After changes were lost: no number is given out again that a client may still have, or a bundle."""
+    next_job = int(store.get(Table.META, _NEXT_JOB_KEY) or b"1") + _LOST_JOBS
+    store.write([(Table.META, _NEXT_JOB_KEY, str(next_job).encode())])

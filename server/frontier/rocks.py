@@ -1,7 +1,9 @@
 """The store on RocksDB, the only module that knows it. A table is a column family; one log makes batches atomic."""
 
 import logging
+import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -19,7 +21,10 @@ from rocksdict import (
     WriteOptions,
 )
 
-from server.frontier.store import StoreError, Table, Write
+from common.files import publish
+from server.frontier import promise
+from server.frontier.promise import Notes, Promise, promise_in
+from server.frontier.store import DamagedStore, LostChanges, StoreError, Table, Write
 
 _CACHE_BYTES = 8 << 20  # of blocks; look-ups are at random, so a larger one would not hit more, and the system has one
 _WRITE_BUFFERS_BYTES = 16 << 20  # of all tables together: memory must not grow with the crawl
@@ -28,38 +33,43 @@ _MAX_LOG_BYTES = 128 << 20  # of the write-ahead log: bounds the time that a res
 _LEAST_ROOM_BYTES = 1 << 20  # with less on the disk there is no use in opening it again after a failed write
 _BLOOM_BITS = 10  # per key, in memory: one look-up in a hundred for an unknown key goes to the disk
 
+_HEAD_FILE = "CURRENT"  # names the file that names all others
+_KEPT_LOGS = 4  # of what RocksDB tells of itself; each opening begins two
+_WAY_ON = "crawlAdmin recover goes on with what is left of it"
+_NO_DAMAGE = ("No space left", "Permission denied", "Read-only file system", "Too many open files")
+
 _log = logging.getLogger(__name__)
 
 
 class RocksStore:
-    """A folder with a RocksDB database. Only one process can have it open, unless it only reads."""
+    """A folder with a RocksDB database. Only one process can have it open, unless it only reads.
 
-    def __init__(self, folder: Path, read_only: bool = False) -> None:
+    What is missing of what was promised stops the opening; a reader does not ask. `accept_loss`: go on with what is
+    left, for who has seen to it that nothing more can be had.
+    """
+
+    def __init__(self, folder: Path, read_only: bool = False, accept_loss: bool = False) -> None:
         self._folder = folder
         self._is_broken = False  # a write has failed
         self._write_options = WriteOptions()
-        self._open(read_only)
+        self._notes: Notes | None = None
+        self._open(read_only, accept_loss)
 
-    def _open(self, read_only: bool) -> None:
-        cache = Cache(_CACHE_BYTES)
+    def _open(self, read_only: bool, accept_loss: bool = False) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._db = self._opened(cache, read_only)
+            if read_only:
+                self._db = _opened(self._folder, read_only=True)
+            else:
+                self._db = _complete(self._folder, None if accept_loss else promise_in(self._folder))
+                self._notes = Notes(self._folder)
+                self._notes.begin(self._db.latest_sequence_number(), _first_log(self._db))
+            self._tables = [self._db.get_column_family(_name(table)) for table in Table]
+            self._handles = [self._db.get_column_family_handle(_name(table)) for table in Table]
+        except StoreError:
+            raise
         except Exception as error:  # rocksdict raises plain Exception for everything
-            raise StoreError(_explained(self._folder, error)) from error
-        self._tables = [self._db.get_column_family(_name(table)) for table in Table]
-        self._handles = [self._db.get_column_family_handle(_name(table)) for table in Table]
-
-    def _opened(self, cache: Cache, read_only: bool) -> Rdict:
-        folder, base = str(self._folder), _options(cache)
-        existing = set(Rdict.list_cf(folder, base)) if (self._folder / "CURRENT").exists() else set()
-        access = AccessType.read_only(False) if read_only else AccessType.read_write()
-        known = {_name(table): _options(cache, table) for table in Table if _name(table) in existing}
-        db = Rdict(folder, base, known or None, access)
-        for table in Table:
-            if _name(table) not in existing:
-                db.create_column_family(_name(table), _options(cache, table))
-        return db
+            raise _explained(self._folder, error) from error
 
     def get(self, table: Table, key: bytes) -> bytes | None:
         with _translated("read"):
@@ -109,14 +119,28 @@ class RocksStore:
         except StoreError:
             self._is_broken = True
             raise
+        if self._notes is not None:
+            self._notes.written(self._db.latest_sequence_number())
 
     def sync(self) -> None:
+        notes = self._notes
+        reach = self._db.latest_sequence_number()
+        logs = notes.changed_logs() if notes is not None else None
         try:
             with _translated("written"):
                 self._db.flush_wal(sync=True)
         except StoreError:
             self._is_broken = True
             raise
+        if notes is not None:
+            notes.synced(reach)
+            if logs is not None:
+                notes.logs(_first_log(self._db), logs)
+
+    def reach(self) -> int:
+        """How many changes there have been so far."""
+        number: int = self._db.latest_sequence_number()
+        return number
 
     def copy_to(self, folder: Path) -> None:
         with _translated("copied"):
@@ -125,9 +149,9 @@ class RocksStore:
     def close(self) -> None:
         self._handles.clear()
         with ExitStack() as stack:  # all of them, also if one fails
-            for each in (self._db, *self._tables):
+            for each in (self._db, *self._tables, *([self._notes] if self._notes else ())):
                 stack.callback(each.close)
-            self._tables = []
+            self._tables, self._notes = [], None
 
     def _mend(self) -> None:
         """After a failed write RocksDB takes no more until it is opened anew; the disk may have room again."""
@@ -144,12 +168,128 @@ class RocksStore:
         self._is_broken = False
 
 
+def is_store(folder: Path) -> bool:
+    """Whether there is a database, in whatever state: opening would make an empty one elsewhere."""
+    return any((folder / name).exists() for name in (_HEAD_FILE, promise.FILE_NAME))
+
+
+def rename_head(folder: Path) -> None:
+    """Let CURRENT name the newest MANIFEST, as it should."""
+    manifests = [path.name for path in folder.glob("MANIFEST-*")]
+    if manifests:
+        publish(folder / _HEAD_FILE, [f"{max(manifests, key=_number)}\n".encode()])
+
+
+def rebuild(folder: Path) -> None:
+    """Make a database of all tables and logs that can be read. What belongs together a MANIFEST would tell."""
+    try:
+        _name_tables(folder)
+        Rdict.repair(str(folder), _options(Cache(_CACHE_BYTES)))
+    except Exception as error:
+        raise _explained(folder, error) from error
+
+
+def _name_tables(folder: Path) -> None:
+    """Without a MANIFEST RocksDB knows a table by its files only, and drops what the log alone holds of one: so give it
+    a file of each, from a new database, with nothing in it but the removal of a key that nobody has."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=folder.name) as name:
+        db = _opened(Path(name))
+        tables = [db.get_column_family(_name(table)) for table in Table]
+        for table in tables:
+            table.delete(b"")
+            table.flush()
+        for each in (db, *tables):
+            each.close()
+        number = max(map(_number, (path.name for path in folder.iterdir())), default=0)
+        for path in Path(name).glob("*.sst"):
+            path.rename(folder / f"{number + _number(path.name):06d}.sst")
+
+
+def _number(name: str) -> int:
+    """Of a file of RocksDB, such as 000012.sst or MANIFEST-000012."""
+    found = re.fullmatch(r"(\d{1,18})\.\w+|MANIFEST-(\d{1,18})", name)
+    return int(found[1] or found[2]) if found else 0
+
+
+def _opened(folder: Path, read_only: bool = False) -> Rdict:
+    """As far as the log can be read; RocksDB says nothing of the rest, and drops it unless it is opened `read_only`."""
+    cache = Cache(_CACHE_BYTES)
+    base = _options(cache)
+    existing = set(Rdict.list_cf(str(folder), base)) if (folder / _HEAD_FILE).exists() else set()
+    access = AccessType.read_only(False) if read_only else AccessType.read_write()
+    known = {_name(table): _options(cache, table) for table in Table if _name(table) in existing}
+    db = Rdict(str(folder), base, known or None, access)
+    for table in Table:
+        if _name(table) not in existing and not read_only:
+            db.create_column_family(_name(table), _options(cache, table))
+    return db
+
+
+def _complete(folder: Path, promised: Promise | None) -> Rdict:
+    """The database with all that was promised; StoreError if something is missing: then nothing has been changed."""
+    if promised is not None:
+        _check(folder, promised)
+    db = _opened(folder)
+    if cut := _cut(folder):
+        end = "that was never acknowledged" if promised else "(nothing tells whether that was acknowledged)"
+        _log.warning("the log of %s ended in something %s: %d bytes are cut", folder, end, cut)
+    return db
+
+
+def _check(folder: Path, promised: Promise) -> None:
+    if not (folder / _HEAD_FILE).exists():
+        raise DamagedStore(_damaged(folder, f"its file {_HEAD_FILE} is gone"))
+    _check_free(folder)
+    db = _opened(folder, read_only=True)
+    reach, first_log = db.latest_sequence_number(), _first_log(db)
+    db.close()
+    if first_log < promised.first_log:
+        raise DamagedStore(_damaged(folder, "its MANIFEST is an older one"))
+    if lost := promised.lost_logs(folder, first_log):
+        raise LostChanges(_damaged(folder, f"changes that were acknowledged are gone, {lost}"))
+    if reach < promised.surely:
+        missing = f"{promised.surely - reach} of {promised.surely} changes that were acknowledged are gone"
+        raise LostChanges(_damaged(folder, f"{missing}, its log ends before them"))
+    if reach < promised.perhaps:
+        _log.warning(
+            "the last %d changes of %s are gone: the machine went down before they were on disk (with durability = "
+            "full nobody was told of them)", promised.perhaps - reach, folder,
+        )  # fmt: skip
+
+
+def _check_free(folder: Path) -> None:
+    """Somebody who writes meanwhile would look like damage. The lock is taken before this opening fails."""
+    options = Options(raw_mode=True)
+    options.create_if_missing(False)
+    options.set_error_if_exists(True)
+    options.set_keep_log_file_num(_KEPT_LOGS)
+    try:
+        Rdict(str(folder), options, None, AccessType.read_write()).close()
+    except Exception as error:
+        if _is_lock(error):
+            raise
+
+
+def _first_log(db: Rdict) -> int:
+    """The number of the first log file that holds what is not in the tables yet."""
+    return db.property_int_value("rocksdb.min-log-number-to-keep") or 0
+
+
+def _cut(folder: Path) -> int:
+    """How much of the log RocksDB has just dropped, as it tells in its own log; that is for people only."""
+    told = (folder / "LOG").read_text(errors="replace")
+    return sum(int(number) for number in re.findall(r"\.log: dropping (\d+) bytes", told))
+
+
 @contextmanager
 def _translated(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # rocksdict raises plain Exception for everything
-        raise StoreError(f"the frontier cannot be {what}: {error}") from error
+        told = f"the frontier cannot be {what}: {error}"
+        if _is_corruption(error):
+            raise DamagedStore(f"{told}. Stop urlServer; {_WAY_ON}") from error
+        raise StoreError(told) from error
 
 
 def _name(table: Table) -> str:
@@ -164,7 +304,7 @@ def _options(cache: Cache, table: Table | None = None) -> Options:
     options.set_db_write_buffer_size(_WRITE_BUFFERS_BYTES)
     options.set_max_total_wal_size(_MAX_LOG_BYTES)
     options.set_max_background_jobs(2)
-    options.set_keep_log_file_num(2)
+    options.set_keep_log_file_num(_KEPT_LOGS)
     options.set_level_compaction_dynamic_level_bytes(True)
     # Digests hardly compress, and are looked up one by one; URL texts compress well, and are read in order.
     options.set_compression_type(DBCompressionType.lz4())
@@ -178,7 +318,21 @@ def _options(cache: Cache, table: Table | None = None) -> Options:
     return options
 
 
-def _explained(folder: Path, error: Exception) -> str:
-    if "while lock file" in str(error).lower():
-        return f"{folder} is in use by another urlServer; stop that one first"
-    return f"{folder} cannot be opened as a frontier: {error}"
+def _explained(folder: Path, error: Exception) -> StoreError:
+    if _is_lock(error):
+        return StoreError(f"{folder} is in use by another urlServer; stop that one first")
+    if any(told in str(error) for told in _NO_DAMAGE):
+        return StoreError(f"{folder} cannot be opened as a frontier: {error}")
+    return DamagedStore(_damaged(folder, str(error).strip(". ")))
+
+
+def _damaged(folder: Path, what: str) -> str:
+    return f"{folder} is damaged: {what}. Put a backup of it back, or: {_WAY_ON}"
+
+
+def _is_lock(error: Exception) -> bool:
+    return any(told in str(error).lower() for told in ("while lock file", "lock hold by current process"))
+
+
+def _is_corruption(error: Exception) -> bool:
+    return any(told in str(error) for told in ("Corruption", "No such file"))

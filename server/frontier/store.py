@@ -54,3 +54,11 @@ class Store(Protocol):
 
 class StoreError(Exception):
     """The store cannot read or write: disk full, damaged, in use by another process."""
+
+
+class DamagedStore(StoreError):
+    """Something of it is gone or cannot be read, and will not be there at the next try."""
+
+
+class LostChanges(DamagedStore):
+    """All that is there can be read, and something that was promised is not there."""

@@ -3,7 +3,11 @@
 Nothing that was promised is lost without a word, and what can be had from other files is made again from them.
 """
 
+import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +20,15 @@ from export.stored import Harvest
 from server.admin import main as crawl_admin
 from server.admin.operator import Operator
 from server.catalogue import FILE_NAME, Catalogue, CatalogueWriter
+from server.frontier import promise
+from server.frontier.rocks import RocksStore
+from server.frontier.store import DamagedStore, StoreError, Table
 from server.ftpserver import main as ftp_server
-from server.opening import open_frontier
+from server.opening import STORE_FOLDER, open_frontier
 from tests.bundles import make_bundle, page_url
+from tests.integration.admin import run_admin
+from tests.processes import ROOT
+from tests.urlserver import serving
 
 Damage = Callable[[Path], None]
 
@@ -28,7 +38,8 @@ def flipped(share: float, bit: int = 0) -> Damage:
 
     def damage(path: Path) -> None:
         data = bytearray(path.read_bytes())
-        data[min(int(len(data) * share), len(data) - 1)] ^= 1 << bit
+        if data:
+            data[min(int(len(data) * share), len(data) - 1)] ^= 1 << bit
         path.write_bytes(bytes(data))
 
     return damage
@@ -169,3 +180,289 @@ def test_ftp_server_starts_with_a_damaged_catalogue(crawled: Path, work: Path, d
     bundle.unlink()
     assert admin(work, "audit", "--repair") == 0
     assert rows(work) == rows(crawled)
+
+
+# --- the frontier's log -----------------------------------------------------------------------------------------
+
+URLS = 600
+BEGIN = f"""
+import sys
+from pathlib import Path
+from common.clock import SystemClock
+from common.settings import Settings
+from common.wire import FoundUrl
+from server.opening import open_frontier
+frontier = open_frontier(Settings(Path(sys.argv[1])), SystemClock())
+for number in range({URLS}):
+    frontier.add([FoundUrl(f"http://h{{number % 7}}.example/{{number}}", 0)])
+print("acknowledged", flush=True)
+sys.stdin.read()
+"""
+
+
+def killed(script: str, folder: Path) -> str:
+    """A process that is killed after it has printed a line."""
+    command = [sys.executable, "-c", script, str(folder)]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    process.kill()
+    process.communicate()
+    return line
+
+
+@pytest.fixture(scope="module")
+def frontier_of_600(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work folder whose urlServer was killed when it had acknowledged 600 URLs, with durability = full."""
+    folder = tmp_path_factory.mktemp("killed")
+    assert killed(BEGIN, folder) == "acknowledged\n"
+    return folder
+
+
+@pytest.fixture
+def frontier(frontier_of_600: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(frontier_of_600, tmp_path / "work")
+
+
+def file_of(work: Path, pattern: str) -> Path:
+    [path] = (work / ".mem" / STORE_FOLDER).glob(pattern)
+    return path
+
+
+def known(work: Path) -> int:
+    frontier = open_frontier(Settings(work), SystemClock())
+    try:
+        return frontier.totals().known
+    finally:
+        frontier.close()
+
+
+def contents(work: Path) -> dict[str, bytes]:
+    """Of the files that count; LOG is RocksDB's diary."""
+    paths = (work / ".mem" / STORE_FOLDER).iterdir()
+    return {path.name: path.read_bytes() for path in paths if not path.name.startswith("LO")}
+
+
+ALL, SOME, NOTHING = "all", "some", "nothing"  # of it is left
+
+LOSSES: dict[str, tuple[str, Damage, str]] = {
+    "log: a byte a third of the way in": ("*.log", flipped(1 / 3), SOME),
+    "log: its first byte": ("*.log", flipped(0.0), NOTHING),
+    "log: its last byte": ("*.log", flipped(1.0), SOME),
+    "log: cut to nine tenths": ("*.log", cut(0.9), SOME),
+    "log: its last byte is cut off": ("*.log", lambda path: os.truncate(path, path.stat().st_size - 1), SOME),
+    "log: nothing in it": ("*.log", cut(0.0), NOTHING),
+    "log: a block in the middle": ("*.log", zeroed(0.5), SOME),
+    "log: its last block": ("*.log", zeroed(0.999), SOME),
+    "log: deleted": ("*.log", deleted, NOTHING),
+    "MANIFEST: a byte": ("MANIFEST-*", flipped(0.5), ALL),
+    "MANIFEST: nothing in it": ("MANIFEST-*", cut(0.0), ALL),
+    "MANIFEST: deleted": ("MANIFEST-*", deleted, ALL),
+    "CURRENT: a byte": ("CURRENT", flipped(0.0), ALL),
+    "CURRENT: another number": ("CURRENT", flipped(0.9), ALL),
+    "CURRENT: cut": ("CURRENT", cut(0.5), ALL),
+    "CURRENT: nothing in it": ("CURRENT", cut(0.0), ALL),
+    "CURRENT: deleted": ("CURRENT", deleted, ALL),
+}
+
+
+def each_loss() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("pattern", "damage", "left"), LOSSES.values(), ids=LOSSES)
+
+
+@each_loss()
+def test_what_was_acknowledged_and_is_gone_stops_the_start(
+    frontier: Path, pattern: str, damage: Damage, left: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    damage(file_of(frontier, pattern))
+    before = contents(frontier)
+    for _ in range(2):
+        with pytest.raises(DamagedStore, match=r"(?s)frontier is damaged: .+crawlAdmin recover"):
+            known(frontier)
+    assert contents(frontier) == before, "somebody may know how to mend it"
+    for command in ("audit", "status"):
+        assert admin(frontier, command) == 2
+        assert "frontier is damaged" in capfd.readouterr().err
+
+
+@each_loss()
+def test_recover_goes_on_with_what_is_left(
+    frontier: Path, pattern: str, damage: Damage, left: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    damage(file_of(frontier, pattern))
+    before = contents(frontier)
+    assert admin(frontier, "recover") == (1 if left == NOTHING else 0), capfd.readouterr()
+    told = capfd.readouterr().out
+    assert ("changes that were acknowledged" in told) == (left != ALL)
+    [kept] = (frontier / ".mem").glob("frontier.damaged-*")
+    assert str(kept) in told
+    assert {path.name: path.read_bytes() for path in kept.iterdir() if path.name in before} == before
+    if left == NOTHING:
+        assert "nothing to go on with" in told
+        return
+    assert admin(frontier, "audit", "--repair") == 0
+    assert known(frontier) == URLS if left == ALL else 0 < known(frontier) < URLS
+    capfd.readouterr()
+    assert admin(frontier, "recover") == 0
+    assert "nothing is damaged" in capfd.readouterr().out
+
+
+SMALL_DAMAGES: dict[str, tuple[str, Damage]] = {
+    "log: what was never acknowledged behind it": (
+        "*.log", lambda path: _set(path, path.stat().st_size, b"\x17" * 300)
+    ),
+    "IDENTITY: deleted": ("IDENTITY", deleted),
+    "rocksdict-config.json: deleted": ("rocksdict-config.json", deleted),
+    "rocksdict-config.json: nothing in it": ("rocksdict-config.json", cut(0.0)),
+    "PROMISED: deleted": ("PROMISED", deleted),
+    "PROMISED: a byte": ("PROMISED", flipped(0.0)),
+    "PROMISED: cut": ("PROMISED", cut(0.5)),
+    "PROMISED: nothing in it": ("PROMISED", cut(0.0)),
+    "PROMISED: zeros": ("PROMISED", zeroed(0.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "damage"), SMALL_DAMAGES.values(), ids=SMALL_DAMAGES)
+def test_what_costs_nothing_stops_nothing(
+    frontier: Path, pattern: str, damage: Damage, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(file_of(frontier, pattern))
+    assert known(frontier) == URLS
+    if pattern == "*.log":
+        assert re.search(r"never acknowledged: 300 bytes are cut", caplog.text)
+    caplog.clear()
+    assert known(frontier) == URLS
+    assert not caplog.text, "it is said once"
+
+
+@pytest.mark.parametrize("durability", ["full", "normal"])
+def test_a_power_loss_may_cost_what_was_not_on_disk(
+    tmp_path: Path, durability: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = RocksStore(tmp_path / "store")
+    store.write([(Table.URLS, b"1", b"one")])
+    store.sync()
+    store.write([(Table.URLS, b"2", b"two")])
+    if durability == "full":
+        store.sync()
+    after = shutil.copytree(tmp_path / "store", tmp_path / "after")  # as it is at this moment
+    store.close()
+    log = max(after.glob("*.log"))
+    os.truncate(log, log.stat().st_size - 3)
+    with pytest.raises(DamagedStore, match="1 of 2 changes"):
+        RocksStore(after)
+    monkeypatch.setattr(promise, "_run", lambda: b"another".ljust(16))  # the machine was started anew
+    if durability == "full":
+        with pytest.raises(DamagedStore, match="1 of 2 changes"):
+            RocksStore(after)
+    else:
+        left = RocksStore(after)
+        assert left.get(Table.URLS, b"1") == b"one"
+        assert left.get(Table.URLS, b"2") is None
+        left.close()
+        assert "the last 1 changes of" in caplog.text
+
+
+def test_one_that_is_in_use_is_not_called_damaged(frontier: Path) -> None:
+    folder = frontier / ".mem" / STORE_FOLDER
+    store = RocksStore(folder)
+    store.write([(Table.URLS, b"key", b"value")])
+    for command in ("status", "recover"):
+        done = run_admin(frontier, command)
+        assert done.returncode == 2
+        assert "is in use by another urlServer" in done.stderr
+    store.close()
+
+
+def test_a_real_server_killed_and_its_log_damaged(tmp_path: Path) -> None:
+    urls = [f"http://h.example/{number}" for number in range(50)]
+    with serving(tmp_path) as server:
+        assert run_admin(tmp_path, "add", *urls).returncode == 0
+        server.kill()
+    flipped(1 / 3)(max((tmp_path / ".mem" / STORE_FOLDER).glob("*.log")))
+    command = [sys.executable, "-m", "server.urlserver.main", "--dir", str(tmp_path), "--server-port", "0"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert re.search(r"frontier is damaged: \d+ of \d+ changes that were acknowledged are gone", done.stderr)
+    assert "Traceback" not in done.stderr
+    assert run_admin(tmp_path, "recover").returncode == 0
+    with serving(tmp_path, *urls):
+        assert run_admin(tmp_path, "audit").returncode == 0
+
+
+# --- many logs and tables ---------------------------------------------------------------------------------------
+
+WRITE = """
+import os, sys
+from pathlib import Path
+from server.frontier import rocks
+from server.frontier.store import Table
+rocks._WRITE_BUFFER_BYTES, rocks._WRITE_BUFFERS_BYTES = 64 << 10, 256 << 10
+store = rocks.RocksStore(Path(sys.argv[1]))
+for number in range(1_500):
+    table = number % 3 if number % 50 else 3 + number // 50 % 10  # some tables are seldom written: old logs are needed
+    store.write([(Table(table), number.to_bytes(4, "big"), number.to_bytes(4, "big") + os.urandom(1_000))])
+    if number % 20 == 0:
+        store.sync()
+print("acknowledged", flush=True)
+sys.stdin.read()
+"""
+ROWS = 1_500
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("large") / "store"
+    assert killed(WRITE, folder) == "acknowledged\n"
+    assert len(list(folder.glob("*.log"))) > 3
+    assert len(list(folder.glob("*.sst"))) > 3
+    return folder
+
+
+def rows_there(folder: Path) -> int:
+    """All rows, each as it was written; DamagedStore if that is not possible, be it only now."""
+    store = RocksStore(folder)
+    try:
+        found = [row for table in Table for row in store.scan(table)]
+    finally:
+        store.close()
+    assert all(key == value[:4] for key, value in found)
+    return len(found)
+
+
+FILE_DAMAGES: dict[str, Damage] = {
+    "a byte": flipped(0.4), "half": cut(0.5), "nothing in it": cut(0.0), "a block": zeroed(0.5, 512),
+    "deleted": deleted, "its last bytes": lambda path: os.truncate(path, path.stat().st_size - 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", FILE_DAMAGES.values(), ids=FILE_DAMAGES)
+@pytest.mark.parametrize("suffix", ["log", "sst"])
+def test_no_file_is_damaged_without_a_word(large: Path, tmp_path: Path, suffix: str, damage: Damage) -> None:
+    names = sorted(path.name for path in large.glob(f"*.{suffix}"))
+    noticed = 0
+    for name in [names[0], names[len(names) // 2], names[-1]]:
+        folder = shutil.copytree(large, tmp_path / name)
+        damage(folder / name)
+        told = ""
+        try:
+            assert rows_there(folder) == ROWS, f"{name} is not needed any more, or else"
+        except DamagedStore as error:
+            told = str(error)
+        noticed += bool(told)
+        assert not told or "crawlAdmin recover" in told
+        shutil.rmtree(folder)
+    assert noticed, "some of them are needed"
+
+
+def test_an_older_manifest_is_noticed(large: Path, tmp_path: Path) -> None:
+    manifest = next(large.glob("MANIFEST-*"))
+    noticed = 0
+    for share in (0.2, 0.4, 0.6, 0.8):
+        folder = shutil.copytree(large, tmp_path / str(share))
+        cut(share)(folder / manifest.name)
+        try:
+            assert rows_there(folder) == ROWS
+        except StoreError:
+            noticed += 1
+    assert noticed
