@@ -1,4 +1,4 @@
-"""Page copies after a crawl, by the program that also makes them at other times: crawlExport files."""
+"""Page copies and their index after a crawl, by the program that also makes them at other times: crawlExport."""
 
 import argparse
 import functools
@@ -10,6 +10,8 @@ from pathlib import Path
 from common.errors import ConfigError
 from common.lifeline import end_with_parent
 
+INDEX_NAME = "index.txt"  # beside the folders of the hosts
+_WRITTEN = (0, 1)  # 1: something is left out
 _INTERRUPTED = 130
 
 
@@ -21,8 +23,23 @@ def prepare(folder: Path) -> None:
         raise ConfigError(f"cannot write to the repository {folder}: {error.strerror}") from error
 
 
-def lay_out(options: argparse.Namespace, folder: Path) -> int:
-    """Copy the pages of the crawl below `folder`; what crawlExport says goes to the user. Returns crawl's exit code."""
+def lay_out(options: argparse.Namespace, folder: Path) -> tuple[int, list[str]]:
+    """Copy the pages of the crawl below `folder`, and write their index. Returns crawl's exit code, and lines for its
+    summary about what is there now."""
+    worst = 0
+    lines: list[str] = []
+    for command, name, output in (("files", "page copies", folder), ("index", "index file", folder / INDEX_NAME)):
+        code = _export(options, command, output)
+        if code == _INTERRUPTED:
+            return code, lines
+        if code in _WRITTEN:
+            lines.append(f"{name:15}{output}")
+        worst = max(worst, min(code, 1))
+    return worst, lines
+
+
+def _export(options: argparse.Namespace, command: str, output: Path) -> int:
+    """What crawlExport says goes to the user. Returns its exit code."""
     arguments = ["--dir", options.dir]
     if options.config:
         arguments += ["--config", options.config]
@@ -30,8 +47,8 @@ def lay_out(options: argparse.Namespace, folder: Path) -> int:
         arguments += ["--directory", directory]
     done = subprocess.run(
         # -P: a folder of the user's that is called like one of our packages must not get in the way
-        [sys.executable, "-P", "-m", "export.main", "files", *arguments, "--output", folder],
+        [sys.executable, "-P", "-m", "export.main", command, *arguments, "--output", output],
         stdin=subprocess.DEVNULL,
         preexec_fn=functools.partial(end_with_parent, os.getpid()),
     )
-    return done.returncode if done.returncode in (0, _INTERRUPTED) else 1
+    return done.returncode

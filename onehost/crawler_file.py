@@ -15,30 +15,35 @@ from typing import NoReturn
 
 from common.errors import ConfigError
 
-SECTIONS = ("crawler-options", "logging", "recrawling-options")
+SECTIONS = ("crawler-options", "logging", "log-options", "recrawling-options", "multithreading-options")
 NAMES = {
     "starting-points": "list",
     "accept-list": "list",
     "reject-list": "list",
-    "max-page-number": "number",
+    "max-page-number": "signed",
     "scope": "string",
     "traversal-algorithm": "string",
     "repository": "string",
     "log-file": "string",
     "log-level": "number",
     "period": "number",
+    "number-of-threads": "number",
 }
+_OTHER_NAMES = dict.fromkeys(
+    ("threads", "thread-number", "threads-number", "max-thread-number", "max-threads-number"), "number-of-threads"
+)
 _EXPECTED = {
     "list": 'strings in braces, such as { "a", "b" }',
     "string": "a string in double quotes",
     "number": "a whole number without quotes",
+    "signed": "a whole number without quotes",
 }
 _TOKEN = re.compile(
     r"""
     (?P<blank> \s+ | \#[^\n]* )
     | (?P<section> <[^<>\n]*> )
     | (?P<string> "[^"\n]*" )
-    | (?P<number> [0-9]{1,18}(?![\w.-]) )
+    | (?P<number> -?[0-9]{1,18}(?![\w.-]) )
     | (?P<name> [A-Za-z][\w-]* )
     | (?P<sign> [={},;] )
     """,
@@ -123,7 +128,7 @@ class _Parser:
 
     def _statement(self) -> Statement:
         token = self._take("name", "a section or a name")
-        name = token.text.lower()
+        name = _OTHER_NAMES.get(token.text.lower(), token.text.lower())
         if name not in NAMES:
             token.place.refuse(f"unknown name {token.text}, expected one of {', '.join(NAMES)}")
         self._sign("=", f"= after {token.text}")
@@ -133,7 +138,9 @@ class _Parser:
 
     def _value(self, name: str, kind: str) -> Statement:
         place, expected = self._token.place, _EXPECTED[kind]
-        if kind == "number":
+        if kind in ("number", "signed"):
+            if kind == "number" and self._token.text.startswith("-"):
+                self._refuse(expected)
             return Statement(name, place, number=int(self._take("number", expected).text))
         if kind == "string":
             return Statement(name, place, (self._string(expected),))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from common.errors import ConfigError
 from common.expressions import BadExpression
-from common.settings import UrlServerSettings, keys_of
+from common.settings import SECTIONS, keys_of
 from common.urls import typed
-from onehost.crawler_file import Place, Statement, parse
+from onehost.crawler_file import Place, Statement, Text, parse
 
 _SCOPES = {"free-spanning": "free", "domain-scope": "domain", "host-scope": "host", "path-scope": "path"}
 _LOG_LEVELS = ("WARNING", "INFO", "DEBUG")  # quiet, verbose, debug
-_LOG_FILES = ("log", "screen")
-_OWNERS = ("url_server", "ftp_server", "client")  # the sections of config.cfg that have a log_level
+_SCREEN = "screen"
+_OWNERS = dict(SECTIONS.values())  # the sections of config.cfg; all have a log_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class CrawlerOptions:
 
     repository: Path | None = None  # where the page copies go
     logs_on_screen: bool = False
+    log_file: Path | None = None  # where the logs of the parts go, unless they go to .mem/ or to the screen
 
 
 def take_over(options: argparse.Namespace) -> CrawlerOptions:
@@ -31,9 +32,14 @@ def take_over(options: argparse.Namespace) -> CrawlerOptions:
     for name, statement in statements.items():
         _TAKEN[name](statement, options)
     options.dir = options.dir or Path()
-    screen = "log-file" in statements and _word(statements["log-file"], _LOG_FILES) == "screen"
-    repository = Path(statements["repository"].texts[0].text) if "repository" in statements else None
-    return CrawlerOptions(repository, screen)
+    repository, log = _path(statements, "repository"), _path(statements, "log-file")
+    if log is not None and str(log).lower() == _SCREEN:
+        return CrawlerOptions(repository, logs_on_screen=True)
+    return CrawlerOptions(repository, log_file=log)
+
+
+def _path(statements: Mapping[str, Statement], name: str) -> Path | None:
+    return Path(statements[name].texts[0].text) if name in statements else None
 
 
 def _read(file: Path) -> Mapping[str, Statement]:
@@ -60,7 +66,7 @@ def _expressions(field: str) -> Callable[[Statement, argparse.Namespace], None]:
 
 
 def _max_page_number(statement: Statement, options: argparse.Namespace) -> None:
-    _set(options, "max_pages", str(statement.number), statement.place)
+    _set(options, "max_pages", str(max(0, statement.number)), statement.place)  # 0 or negative: no limit
 
 
 def _scope(statement: Statement, options: argparse.Namespace) -> None:
@@ -75,14 +81,19 @@ def _traversal(statement: Statement, options: argparse.Namespace) -> None:
 
 def _repository(statement: Statement, options: argparse.Namespace) -> None:
     [item] = statement.texts
-    if not item.text or "\0" in item.text:
-        item.place.refuse("expected a folder")
+    _check_path(item, "a folder")
     if options.dir is None:
         options.dir = Path(item.text)
 
 
 def _log_file(statement: Statement, options: argparse.Namespace) -> None:
-    _word(statement, _LOG_FILES)
+    [item] = statement.texts
+    _check_path(item, f"a file, or {_SCREEN}")
+
+
+def _check_path(item: Text, expected: str) -> None:
+    if not item.text or "\0" in item.text:
+        item.place.refuse(f"expected {expected}")
 
 
 def _log_level(statement: Statement, options: argparse.Namespace) -> None:
@@ -97,6 +108,10 @@ def _period(statement: Statement, options: argparse.Namespace) -> None:
     _set(options, "period", str(statement.number), statement.place)
 
 
+def _number_of_threads(statement: Statement, options: argparse.Namespace) -> None:
+    _set(options, "number_of_threads", str(statement.number), statement.place, "client")
+
+
 _TAKEN: Mapping[str, Callable[[Statement, argparse.Namespace], None]] = {
     "starting-points": _starting_points,
     "accept-list": _expressions("accept"),
@@ -108,6 +123,7 @@ _TAKEN: Mapping[str, Callable[[Statement, argparse.Namespace], None]] = {
     "log-file": _log_file,
     "log-level": _log_level,
     "period": _period,
+    "number-of-threads": _number_of_threads,
 }
 
 
@@ -118,15 +134,15 @@ def _word(statement: Statement, words: tuple[str, ...]) -> str:
     return item.text.lower()
 
 
-def _set(options: argparse.Namespace, field: str, value: str, place: Place) -> None:
-    _check(field, value, place)
-    if getattr(options, f"url_server.{field}", None) is None:
-        setattr(options, f"url_server.{field}", value)
+def _set(options: argparse.Namespace, field: str, value: str, place: Place, owner: str = "url_server") -> None:
+    _check(field, value, place, owner)
+    if getattr(options, f"{owner}.{field}", None) is None:
+        setattr(options, f"{owner}.{field}", value)
 
 
-def _check(field: str, value: str, place: Place) -> None:
+def _check(field: str, value: str, place: Place, owner: str = "url_server") -> None:
     """Refuse here what the setting would refuse later, when nobody knows where it came from."""
-    key = keys_of(UrlServerSettings)[field]
+    key = keys_of(_OWNERS[owner])[field]
     try:
         key.parse(value)
     except (ValueError, KeyError, OverflowError) as error:

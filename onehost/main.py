@@ -24,8 +24,8 @@ from common.tokens import VARIABLE
 from common.urls import host_of
 from common.wire import Totals
 from onehost.copies import lay_out, prepare
-from onehost.crawler_options import take_over
-from onehost.parts import Part, PartFailed, free_port
+from onehost.crawler_options import CrawlerOptions, take_over
+from onehost.parts import Part, PartFailed, free_port, open_log
 
 if TYPE_CHECKING:
     from client.coordinator import Coordinator
@@ -56,9 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         ending = Ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         if classic.repository is not None:
             prepare(classic.repository)
-        code = Crawl(options, settings, ending, classic.logs_on_screen).run()
+        if classic.log_file is not None:
+            _try_log(classic.log_file)
+        _warn_of_contact(settings, options.urls)
+        crawl = Crawl(options, settings, ending, classic)
+        code = crawl.run()
         if code == 0 and classic.repository is not None:
-            return lay_out(options, classic.repository)
+            code, lines = lay_out(options, classic.repository)
+            crawl.tell(lines)
         return code
     except PavoukError as error:
         print(f"crawl: {error}", file=sys.stderr)
@@ -104,18 +109,27 @@ def _checked(options: argparse.Namespace) -> Settings:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
     if not starts and options.seeds and not seeds.good:
         raise ConfigError(f"there is no start URL in {options.seeds}")
-    _warn_of_contact(settings, starts)
     return settings
 
 
-def _warn_of_contact(settings: Settings, starts: Iterable[str]) -> None:
+def _warn_of_contact(settings: Settings, urls: Iterable[str]) -> None:
     """urlServer warns, too, when it comes to that; but in its log."""
+    starts = start_addresses((*settings.url_server.start_urls, *urls))
     if settings.url_server.contact:
         return
     seeds = settings.memory / SEEDS_NAME
     with seeds.open(encoding="ascii") if seeds.exists() else contextlib.nullcontext(()) as lines:
         if warning := missing_contact(host_of(address.rstrip()) for address in chain(starts, lines)):
             _say(warning)
+
+
+def _try_log(file: Path) -> None:
+    """What cannot be written must be told before anything is started."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        open_log(file).close()
+    except OSError as error:
+        raise ConfigError(f"cannot write to the log file {file}: {error.strerror}") from error
 
 
 def _take_in(seeds: Seeds, file: Path) -> None:
@@ -133,7 +147,7 @@ class Crawl:
     """One crawl on this machine. Everything happens in the main thread."""
 
     def __init__(
-        self, options: argparse.Namespace, settings: Settings, ending: Ending, logs_on_screen: bool
+        self, options: argparse.Namespace, settings: Settings, ending: Ending, classic: CrawlerOptions
     ) -> None:
         self._options = options
         self._settings = settings
@@ -146,7 +160,8 @@ class Crawl:
         self._token = host_secret(settings.memory)
 
         def part(name: str, module: str, ready: str) -> Part:
-            return Part(name, module, ready, logs / f"{name}.log", logs_on_screen, {VARIABLE: self._token})
+            secret, log = {VARIABLE: self._token}, logs / f"{name}.log"
+            return Part(name, module, ready, log, classic.logs_on_screen, secret, classic.log_file)
 
         self._ftp = part("ftpServer", "server.ftpserver.main", "listens on")
         self._url = part("urlServer", "server.urlserver.main", "listens on")
@@ -181,10 +196,16 @@ class Crawl:
             for part in parts:
                 part.stop()
         self._seeds.unlink(missing_ok=True)
-        summary = self._summary(finished)
-        (self._settings.folder / SUMMARY_NAME).write_text(summary, encoding="utf-8")
-        print(summary, end="", flush=True)
+        (self._settings.folder / SUMMARY_NAME).unlink(missing_ok=True)
+        self.tell(self._summary(finished))
         return self._exit_code(finished)
+
+    def tell(self, lines: Sequence[str]) -> None:
+        """Lines of the summary."""
+        text = "".join(f"{line}\n" for line in lines)
+        with (self._settings.folder / SUMMARY_NAME).open("a", encoding="utf-8") as file:
+            file.write(text)
+        print(text, end="", flush=True)
 
     def _exit_code(self, finished: bool) -> int:
         if not finished:
@@ -278,9 +299,9 @@ class Crawl:
             f"{now.excluded} excluded, {now.size / 1e6:.1f} MB, {rate:.1f} pages/s"
         )
 
-    def _summary(self, finished: bool) -> str:
+    def _summary(self, finished: bool) -> list[str]:
         now, seconds = self._last, time.monotonic() - self._started
-        lines = [
+        return [
             self._end() if finished else _INTERRUPTED_TEXT,
             f"pages stored   {now.stored}" + self._in_this_run(),
             *self._visited_again(),
@@ -290,7 +311,6 @@ class Crawl:
             f"bundles        {now.size / 1e6:.1f} MB in {self._settings.pages}",
             f"time           {seconds:.1f} s",
         ]
-        return "\n".join(lines) + "\n"
 
     def _visited_again(self) -> list[str]:
         """Of this run."""

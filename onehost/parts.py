@@ -48,13 +48,19 @@ def free_port() -> int:
     raise PartFailed("no free port was found on this machine")
 
 
+def open_log(path: Path) -> IO[bytes]:
+    """A log to append to, of which lines of several parts stay whole. Private if it is made now; whoever has made it
+    before knows who may read it."""
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
 class PartFailed(PavoukError):
     """A part cannot be started, or dies again and again."""
 
 
 class Part:
     """One child process. Started, watched and stopped by the main thread; its output goes to a log file, and the log
-    that it writes itself there, too, or to our own standard error."""
+    that it writes itself there, too, or to a file that others share, or to our own standard error."""
 
     def __init__(
         self,
@@ -64,12 +70,14 @@ class Part:
         log: Path,
         log_on_screen: bool = False,
         environment: Mapping[str, str] | None = None,
+        own_log: Path | None = None,
     ) -> None:
         self.name = name
         self._module = module
         self._ready = re.compile(ready.encode())
         self._log = log
         self._log_on_screen = log_on_screen
+        self._own_log = own_log or log
         self._environment = environment or {}  # beside our own; here a secret is seen by its owner only
         self._arguments: Sequence[str] = ()
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,17 +96,18 @@ class Part:
         self._arguments = arguments
         self._started = time.monotonic()
         log = open_private(self._log, "ab")
-        self._log_start = log.tell()
-        self._process = subprocess.Popen(
-            # -P: a folder of the user's that is called like one of our packages must not get in the way
-            [sys.executable, "-P", "-m", self._module, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=None if self._log_on_screen else log,
-            env={**os.environ, **self._environment},
-            start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
-            preexec_fn=functools.partial(end_with_parent, os.getpid()),
-        )
+        with open_log(self._own_log) as own_log:
+            self._log_start = own_log.tell()
+            self._process = subprocess.Popen(
+                # -P: a folder of the user's that is called like one of our packages must not get in the way
+                [sys.executable, "-P", "-m", self._module, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=None if self._log_on_screen else own_log,
+                env={**os.environ, **self._environment},
+                start_new_session=True,  # Ctrl-C is for us; the parts are ended in order
+                preexec_fn=functools.partial(end_with_parent, os.getpid()),
+            )
         self._reader = _Reader(self._process.stdout, log, self._ready)  # type: ignore[arg-type]
 
     def wait_until_ready(self, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -146,7 +155,7 @@ class Part:
 
     def _last_lines(self) -> str:
         """Of what it has said since it was started."""
-        with self._log.open("rb") as log:
+        with self._own_log.open("rb") as log:
             log.seek(self._log_start)
             return "\n".join(log.read().decode(errors="replace").splitlines()[-5:])
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from common.bundle import read_pages
+from export.index import read
 from tests.crawler_file import EXAMPLE
 from tests.integration.cluster import stored_bundles
 from tests.integration.onecommand import QUICK
@@ -57,6 +59,15 @@ def test_the_example_runs(tmp_path: Path) -> None:
         for url in web.start_urls:
             assert f"{urlsplit(url).netloc.replace(':', '+')}/index.html" in copies
         assert (repository / ".mem" / "urlServer.log").stat().st_size > 0
+        log = (tmp_path / "log").read_text()
+        assert log.count("stopped") == 3, "what the parts log"
+        assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o600
+        with (repository / "index.txt").open("rb") as index:
+            records = list(read(index))
+        assert sorted(record.url for record in records) == sorted(entry.meta.url for entry, _, _ in pages)
+        assert any(record.links for record in records)
+        assert done.stdout.endswith("page copies    testbedCSDICS\nindex file     testbedCSDICS/index.txt\n")
+        assert (repository / "summary.txt").read_text() == done.stdout[done.stdout.index("finished; ") :]
 
 
 def test_options_count_more_and_logs_go_to_the_screen(tmp_path: Path) -> None:
@@ -69,7 +80,8 @@ def test_options_count_more_and_logs_go_to_the_screen(tmp_path: Path) -> None:
     assert re.search(r"INFO .*stopped", done.stderr)
     assert (tmp_path / "work" / "Pages").is_dir()
     assert len(_copies(tmp_path / "testbedCSDICS")) == 3
-    assert done.stderr.endswith("crawlExport: 3 pages in testbedCSDICS\n")
+    written = "crawlExport: 3 pages in testbedCSDICS\ncrawlExport: 3 pages in testbedCSDICS/index.txt\n"
+    assert done.stderr.endswith(written)
     assert not (tmp_path / "testbedCSDICS" / "Pages").exists()
 
 
@@ -78,6 +90,36 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("crawl: crawler.conf, line 16, column 1: unknown name perod, expected one of ")
     assert not (tmp_path / "testbedCSDICS").exists()
+
+
+def test_older_spellings_and_no_limit(tmp_path: Path) -> None:
+    with run_web(hosts=1, pages=4) as web:
+        text = f"""<crawler-options>
+            starting-points = {{ "{web.start_urls[0]}" }}; max-page-number = -1; scope = "host-scope";
+            <log-options> log-file = "logs/crawl.log"; log-level = 2;
+            <multithreading-options> number-of-threads = 2;"""
+        done = _crawl(tmp_path, text, "--dir", "work")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"pages stored   {len(web.truth.stored)}\n" in done.stdout
+    assert "everything is kept in work" in (tmp_path / "logs" / "crawl.log").read_text()
+    assert "index file" not in done.stdout, "only into a repository"
+
+
+def test_a_log_that_cannot_be_written_is_told_before_the_crawl(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    done = _crawl(tmp_path, EXAMPLE, "--dir", "work")
+    assert done.returncode == 2
+    assert done.stderr.endswith("crawl: cannot write to the log file log: Is a directory\n")
+    assert not (tmp_path / "work" / "Pages").exists()
+
+
+def test_what_a_part_says_when_it_cannot_start_is_told_from_the_log(tmp_path: Path) -> None:
+    (tmp_path / "work" / ".mem").mkdir(parents=True)
+    (tmp_path / "work" / ".mem" / "frontier").write_text("no folder")
+    done = _crawl(tmp_path, EXAMPLE, "--dir", "work")
+    assert done.returncode == 1
+    assert "urlServer did not start:" in done.stderr
+    assert "cannot be opened as a frontier" in done.stderr
 
 
 def test_a_repository_that_cannot_be_written_is_told_before_the_crawl(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def test_the_example() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "# nothing", "\n\n", "<logging>", "< LOGGING >", "<crawler-options><logging>",
+        "", "# nothing", "\n\n", "<logging>", "<log-options>", "<multithreading-options> number-of-threads = 5;",
+        "max-page-number = -1;", "< LOGGING >", "<crawler-options><logging>",
         'SCOPE="host-scope";', "period=72;", "Period\n=\n72\n;", "accept-list={};", 'accept-list={"a"};',
         'accept-list = { "a" , } ; # }', 'accept-list = { # "x"\n"a" # ;\n, };', 'period = 1; scope = "x";',
     ],
@@ -66,7 +67,10 @@ def test_ways_to_write_it(text: str) -> None:
         ("period = 72\nscope", 2, 1, "expected ; at the end of period, found scope"),
         ('period = "72";', 1, 10, 'expected a whole number without quotes, found "72"'),
         ("period = 72h;", 1, 10, "'72h' is no name, number or string"),
-        ("period = -1;", 1, 10, "'-1' is no name, number or string"),
+        ("period = -1;", 1, 10, "expected a whole number without quotes, found -1"),
+        ("log-level = -1;", 1, 13, "expected a whole number without quotes, found -1"),
+        ("max-page-number = --1;", 1, 19, "'--1' is no name, number or string"),
+        ("threads = 2; number-of-threads = 2;", 1, 14, "number-of-threads is set twice; first in line 1"),
         ("period = 1.5;", 1, 10, "'1.5' is no name, number or string"),
         ("scope = host-scope;", 1, 9, "expected a string in double quotes, found host-scope"),
         ('scope = "host-scope;', 1, 9, "this string does not end on its line"),
@@ -168,6 +172,33 @@ def test_log_levels_are_for_all_parts(take: Take, number: int, level: str) -> No
     assert more.logs_on_screen
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "-999999999999999999"])
+def test_no_number_of_pages_is_no_limit(take: Take, number: str) -> None:
+    assert _settings(take(f"max-page-number = {number};")[0]).url_server.max_pages == 0
+
+
+@pytest.mark.parametrize("name", ["number-of-threads", "Number-of-Threads", "threads", "max-thread-number"])
+def test_the_number_of_threads(take: Take, name: str) -> None:
+    text = f"<multithreading-options>\n{name} = 7;"
+    assert _settings(take(text)[0]).client.number_of_threads == 7
+    assert _settings(take(text, "--number-of-threads", "3")[0]).client.number_of_threads == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "on_screen"),
+    [
+        ('log-file = "log";', Path("log"), False),
+        ('<log-options> log-file = "logs/my crawl.log";', Path("logs/my crawl.log"), False),
+        ('log-file = "/var/log/crawl";', Path("/var/log/crawl"), False),
+        ('log-file = "Screen";', None, True),
+        ("period = 0;", None, False),
+    ],
+)
+def test_the_log_goes_where_the_file_says(take: Take, text: str, file: Path | None, on_screen: bool) -> None:
+    _, more = take(text)
+    assert (more.log_file, more.logs_on_screen) == (file, on_screen)
+
+
 def test_the_period_is_in_hours(take: Take) -> None:
     assert _settings(take("period = 72;")[0]).url_server.period == 72
     assert _settings(take("period = 72;", "--period", "adaptive")[0]).url_server.period == "adaptive"
@@ -185,7 +216,10 @@ def test_the_period_is_in_hours(take: Take) -> None:
         ('scope = "host";', 1, 9, "expected one of free-spanning, domain-scope, host-scope, path-scope, found 'host'"),
         ('traversal-algorithm = "up";', 1, 23, "expected one of bfs, dfs, random, priority, found 'up'"),
         ('repository = "";', 1, 14, "expected a folder"),
-        ('log-file = "x.log";', 1, 12, "expected one of log, screen"),
+        ('log-file = "";', 1, 12, "expected a file, or screen"),
+        ('log-file = "a\0b";', 1, 12, "expected a file, or screen"),
+        ("number-of-threads = 0;", 1, 21, "expected a whole number from 1 to 1000, found '0'"),
+        ("<multithreading-options>\nthreads = 9999;", 2, 11, "expected a whole number from 1 to 1000"),
         ("log-level = 3;", 1, 13, "expected 0 (quiet), 1 (verbose) or 2 (debug)"),
     ],
 )
