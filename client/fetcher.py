@@ -14,7 +14,7 @@ from client.rules import MAX_BYTES as MAX_ROBOTS_BYTES
 from client.sitemaps import MAX_BYTES as MAX_SITEMAP_BYTES
 from client.transport import Headers, Limits, Response, Transport, TransportError
 from common.clock import Clock
-from common.urls import host_of, identity, origin_of, resolve
+from common.urls import host_of, origin_of, resolve
 from common.wire import HostShare, JobSettings, Kind, Outcome, UrlTask, clean_text
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -167,8 +167,7 @@ class Fetcher:
             return self._bad_redirect(visit, response, f"no usable target: {location!r}")
         if visit.task.hops + len(visit.seen) >= visit.settings.max_redirects:
             return self._bad_redirect(visit, response, f"more than {visit.settings.max_redirects} redirects")
-        drop_index = visit.settings.drop_index_names
-        if identity(target, drop_index) != identity(visit.url, drop_index):
+        if visit.settings.identity(target) != visit.settings.identity(visit.url):
             return replace(self._result(visit, response, Outcome.REDIRECTED), redirect_url=target)
         if target == visit.url or target in visit.seen:
             return self._bad_redirect(visit, response, "redirects in a circle")

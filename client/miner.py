@@ -216,7 +216,7 @@ def _page(
 
 
 def _meta(result: FetchResult, settings: JobSettings, encoding: str, title: str) -> PageMeta:
-    identity = urls.identity(result.task.url, settings.drop_index_names)
+    identity = settings.identity(result.task.url)
     return PageMeta(
         url=identity,
         original_url=result.task.url,

@@ -160,7 +160,8 @@ class UrlServerSettings:
         "1 lets clients fetch from loopback, private and link-local addresses. The private addresses that a start host "
         "has when it is named are allowed anyway, for this host.")
     drop_index_names: bool = _key("drop_index_names", True, _switch(),
-        "1 treats /index.html, /index.htm, /index.php, /default.asp and /default.aspx as the same page as /.")
+        "1 treats default index names such as /index.html, /Default.aspx and /index.jsp, in any case of letters, as "
+        "the same page as /. A crawl goes on as it began, whatever is said here later.")
     traversal: str = _key("traversal", "bfs", _choice(*TRAVERSALS),
         "Which URL of a host is taken first: bfs (the nearest to a start URL), dfs (the one found last), random (each "
         "is put at the front or at the back of its host's queue), priority (the one with the highest score). Hosts "

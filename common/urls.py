@@ -14,7 +14,14 @@ from url_normalize import url_normalize
 
 MAX_URL_LENGTH = 2000  # longer ones are traps or mistakes; servers commonly refuse them
 
-_INDEX_NAME = re.compile(r"\A([^?]*/)(?:index\.html?|index\.php|default\.aspx?)(?=\?|$)")
+# What servers give for a folder when they are not configured otherwise, in any case of letters: half of these servers
+# run where files have none. Of other names the case matters.
+_INDEX_NAME = re.compile(
+    r"\A([^?]*/)(?:index\.(?:x?html?|shtml?|php[3-8]?|phtml|aspx?|jspx?|jhtml|cfm|cgi|pl|do)"
+    r"|default\.(?:html?|aspx?|jsp|php|cfm))(?=\?|$)",
+    re.IGNORECASE | re.ASCII,
+)
+_FEW_INDEX_NAMES = re.compile(r"\A([^?]*/)(?:index\.html?|index\.php|default\.aspx?)(?=\?|$)")
 
 # Session ids: the same page has another one for each visitor. Where the name alone does not tell, the value must look
 # like one.
@@ -89,8 +96,11 @@ def _without_user(address: str) -> str:
     return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
 
 
-def identity(address: str, drop_index: bool = True) -> str:
-    """The key under which `address` and its other spellings are one page."""
+def identity(address: str, drop_index: bool = True, few_index_names: bool = False) -> str:
+    """The key under which `address` and its other spellings are one page.
+
+    A crawl must not change what is the same page: `few_index_names` is for those that began when fewer were known.
+    """
     if _CANONICAL.fullmatch(address) is None or len(address.split("/", 3)[2]) > _MAX_LABEL_LENGTH:
         address = normalized(address)
     for _ in range(_MAX_ROUNDS):  # what one takes away may have hidden another
@@ -99,8 +109,9 @@ def identity(address: str, drop_index: bool = True) -> str:
         address, before = _without_session(address), address
         if address == before:
             break
-    if drop_index and ("/index." in address or "/default." in address):
-        address = _INDEX_NAME.sub(r"\1", address, count=1)
+    if drop_index and ("/index." in (lower := address.lower()) or "/default." in lower):
+        names = _FEW_INDEX_NAMES if few_index_names else _INDEX_NAME
+        address = names.sub(r"\1", address, count=1)
     return address
 
 

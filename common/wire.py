@@ -13,6 +13,8 @@ from functools import cache
 from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
+from common import urls
+
 Row = TypeVar("Row")
 
 MAX_ROWS = 10_000  # of a table in one report: as many as a job can have URLs
@@ -112,6 +114,11 @@ class JobSettings:
     repeat_links: bool = False  # links that were reported before are wanted again: they change whose turn it is
     recrawl: bool = False  # pages are visited again: results are to say what a conditional request will need
     sitemaps: bool = False  # sitemaps of the hosts are wanted
+    few_index_names: bool = False  # the crawl began when fewer default index names were known
+
+    def identity(self, address: str) -> str:
+        """The key under which an address and its other spellings are one page of this crawl."""
+        return urls.identity(address, self.drop_index_names, self.few_index_names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Rules that need more than the address are not asked: max_depth, robots.txt. Nor 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from common.errors import PavoukError
 from common.settings import Settings
@@ -22,7 +23,7 @@ class LinkRules:
     """How links are judged and written."""
 
     accepts: Callable[[str], bool] = lambda address: True
-    drop_index: bool = True
+    identity: Callable[[str], str] = identity
     are_known: bool = False  # else every link that can be crawled is accepted
 
 
@@ -30,17 +31,22 @@ def link_rules(settings: Settings) -> LinkRules:
     """The rules of the crawl in a work folder, running or not; those of config.cfg if its frontier is elsewhere."""
     known = _patiently(settings)
     if known is None:
-        return LinkRules(drop_index=settings.url_server.drop_index_names)
-    drop_index = known.rules.drop_index_names
-    return LinkRules(_accepting(known, drop_index), drop_index, True)
+        return configured(settings)
+    return LinkRules(_accepting(known), known.rules.identity, True)
 
 
-def _accepting(known: LastPolicy, drop_index: bool) -> Callable[[str], bool]:
-    policy, starts = known.policy, {identity(url, drop_index) for url in known.starts}
+def configured(settings: Settings) -> LinkRules:
+    """Every link that can be crawled, under its identity in a crawl that begins with config.cfg."""
+    return LinkRules(identity=partial(identity, drop_index=settings.url_server.drop_index_names))
+
+
+def _accepting(known: LastPolicy) -> Callable[[str], bool]:
+    policy, same = known.policy, known.rules.identity
+    starts = set(map(same, known.starts))
 
     def accepts(address: str) -> bool:
         # A start URL is always inside, whatever the rules say.
-        return not policy.excluded_by(address, host_of(address), 0, 0) or identity(address, drop_index) in starts
+        return not policy.excluded_by(address, host_of(address), 0, 0) or same(address) in starts
 
     return accepts
 

@@ -10,7 +10,7 @@ from common.config import add_common_options, from_options
 from common.errors import BundleError, PavoukError
 from common.settings import Settings
 from export import index
-from export.accepted import LinkRules, link_rules
+from export.accepted import LinkRules, configured, link_rules
 from export.files import lay_out
 from export.output import opened
 from export.records import record_of
@@ -75,7 +75,7 @@ def _add_general_options(command: argparse.ArgumentParser) -> None:
 
 
 def _index(harvest: Harvest, options: argparse.Namespace, settings: Settings) -> int:
-    rules = LinkRules(drop_index=settings.url_server.drop_index_names) if options.all_links else link_rules(settings)
+    rules = configured(settings) if options.all_links else link_rules(settings)
     if not rules.are_known and not options.all_links:
         print(f"crawlExport: no frontier in {settings.memory}: all links are listed", file=sys.stderr)
     with opened(options.output) as file:

@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 from common.errors import BundleError
 from common.page import read_page_xml
-from common.urls import identity, resolve
+from common.urls import resolve
 from export.accepted import LinkRules
 from export.index import Record
 from export.stored import Page
@@ -32,7 +32,7 @@ def record_of(page: Page, rules: LinkRules) -> Record:
         last_modified=iso_date(meta.last_modified),
         server_date=iso_date(meta.server_date),
         links=tuple(
-            (identity(address, rules.drop_index), anchor)
+            (rules.identity(address), anchor)
             for address, anchor in addresses
             if address is not None and rules.accepts(address)
         ),

@@ -42,7 +42,8 @@ def open_frontier(
     if it is in use or damaged. `one_round`: see `Rules`."""
     store = open_store(settings)
     # A continued crawl keeps the start URLs that it had before: its scope must not shrink.
-    policy, rules = policy_of(settings.url_server, known_starts(store)), replace(_rules(settings), one_round=one_round)
+    policy = policy_of(settings.url_server, known_starts(store))
+    rules = _as_begun(store, replace(_rules(settings), one_round=one_round))
     store.write([(Table.META, _RULES_KEY, json.dumps(asdict(rules)).encode())])
     frontier = Frontier(store, policy, rules, clock)
     if not frontier.totals().known:  # nothing that other rules have let in
@@ -50,6 +51,21 @@ def open_frontier(
     take_in(frontier, starts)
     _enforce(store, frontier, policy)
     return frontier
+
+
+def _as_begun(store: Store, rules: Rules) -> Rules:
+    """What is the same page must stay as it was: URLs are known by that, and pages stored under it."""
+    known = _known_rules(store)
+    if not known:
+        return rules
+    begun = replace(rules, **{name: known[name] for name in ("drop_index_names", "few_index_names")})
+    if begun.drop_index_names != rules.drop_index_names:
+        _log.warning(
+            "drop_index_names = %d is for new crawls: this one began with %d, and goes on so",
+            rules.drop_index_names,
+            begun.drop_index_names,
+        )
+    return begun
 
 
 def _enforce(store: Store, frontier: Frontier, policy: Policy) -> None:
@@ -93,10 +109,17 @@ def last_policy(settings: Settings) -> LastPolicy | None:
 
 def _last(store: Store, settings: Settings) -> tuple[Policy, Rules]:
     policy = Policy.restored(_known(store, _POLICY_KEY, {}), known_starts(store))
+    return policy, replace(_rules(settings), **_known_rules(store))
+
+
+def _known_rules(store: Store) -> dict[str, Any]:
+    """What urlServer ran with last; nothing if it never did."""
     known = _known(store, _RULES_KEY, {})
+    if not known:
+        return {}
     if "period" in known:
         known["period"] = Period(**known["period"])
-    return policy, replace(_rules(settings), **known)
+    return {"few_index_names": True, **known}  # before that was noted, they were few
 
 
 def _known(store: Store, key: bytes, default: Any) -> Any:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from common.urls import digest, host_of, identity
+from common.urls import digest, host_of
 from common.wire import Totals
 from server.frontier.core import Core
 from server.frontier.hosts import Host
@@ -90,7 +90,7 @@ class Overview:
 
 def explained(core: Core, address: str) -> Explanation:
     """All that is known of one URL."""
-    name = identity(address, core.rules.drop_index_names)
+    name = core.rules.identity(address)
     host = core.hosts.find(host_of(address))
     known = Explanation(address, name, digest(name).hex(), "unknown", _host_state(core, host, host_of(address)))
     key = digest(name)[:KEY_LENGTH]

@@ -67,6 +67,11 @@ class Frontier:
         self._view = View(store, policy, rules, order.moves)
         self._decide = Locked(Memory(store, self._view, clock))  # it also keeps writes in order
 
+    @property
+    def rules(self) -> Rules:
+        """What it follows: not all settings can change while a crawl goes on."""
+        return self._view.rules
+
     # --- the verbs of the crawl --------------------------------------------------------------------------------
 
     def add(self, found: Iterable[FoundUrl]) -> int:

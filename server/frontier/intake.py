@@ -6,7 +6,7 @@ What takes a `View` can run at any time in any thread; what takes the `Core` run
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from common.urls import host_of, identity, is_plain_address, resolve
+from common.urls import host_of, is_plain_address, resolve
 from common.wire import FoundUrl
 from server.frontier import sitemaps
 from server.frontier.change import Change
@@ -33,7 +33,7 @@ Candidates = dict[bytes, Candidate]  # by key
 def keyed(rules: Rules, found: Iterable[FoundUrl]) -> Candidates:
     """By key, each once: the address found first, with the least depth. Drops what is not crawlable."""
     candidates: Candidates = {}
-    drop_index = rules.drop_index_names
+    identity = rules.identity
     for url, depth, hops in found:
         # Most come from our own client, and are addresses already: one look instead of three calls (1 µs, not 4).
         if not is_plain_address(url):
@@ -41,7 +41,7 @@ def keyed(rules: Rules, found: Iterable[FoundUrl]) -> Candidates:
             if address is None:
                 continue
             url = address
-        name = identity(url, drop_index)
+        name = identity(url)
         key = key_of_identity(name)
         known = candidates.get(key)
         if known is None:

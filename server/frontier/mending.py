@@ -3,7 +3,7 @@ whose page is gone are unknown again."""
 
 from collections.abc import Iterable
 
-from common.urls import host_of, identity, resolve
+from common.urls import host_of, resolve
 from common.wire import Outcome, UrlResult
 from server.frontier.change import Change
 from server.frontier.core import Core
@@ -143,8 +143,8 @@ def _retried(core: Core, change: Change, key: bytes) -> bool:
     host.failures = host.parks = 0
     change.counts.update(failed=-1, queued=1)
     change.delete(Table.FAILED, key)
-    name = identity(record.url, core.rules.drop_index_names)
-    entry = Entry(record.url, record.depth, record.hops, 0, b"" if name == record.url else key)
+    own_key = b"" if key_of_identity(record.url) == key else key
+    entry = Entry(record.url, record.depth, record.hops, 0, own_key)
     if record.is_sitemap:
         change.count_again(host, queued=1)
         change.enqueue_again(host, host.tail, entry._replace(is_sitemap=True))

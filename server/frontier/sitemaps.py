@@ -8,7 +8,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from common.urls import host_of, identity, is_plain_address, resolve
+from common.urls import host_of, is_plain_address, resolve
 from common.wire import FoundUrl, Kind, ListedUrl, Outcome
 from server.frontier.change import Change
 from server.frontier.core import Core
@@ -63,7 +63,7 @@ def sorted_out(rules: Rules, rows: Iterable[ListedUrl]) -> Listed:
         url = row.url if is_plain_address(row.url) else resolve(row.url)
         if url is None:
             continue
-        name = identity(url, rules.drop_index_names)
+        name = rules.identity(url)
         key = key_of_identity(name)
         if row.kind is Kind.PAGE:
             listed.pages.append(FoundUrl(url, row.depth))

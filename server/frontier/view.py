@@ -29,11 +29,16 @@ class Rules:
     max_bytes: int = 0
     max_time_seconds: float = 0.0
     drop_index_names: bool = True
+    few_index_names: bool = False
     allow_private: bool = False
     durability: str = "full"
     period: Period = field(default_factory=Period)
     one_round: bool = False  # only what was due at the start is visited again, so that there is an end
     sitemaps: bool = False  # what clients say about sitemaps is heard
+
+    def identity(self, address: str) -> str:
+        """The key under which an address and its other spellings are one page of this crawl."""
+        return identity(address, self.drop_index_names, self.few_index_names)
 
 
 class Reader(Protocol):
@@ -55,7 +60,7 @@ class View:
 
     def key(self, address: str) -> bytes:
         """The key of an address, by way of its identity."""
-        return digest(identity(address, self.rules.drop_index_names))[:KEY_LENGTH]
+        return digest(self.rules.identity(address))[:KEY_LENGTH]
 
     def is_host(self, number: int, name: str) -> bool:
         """Whether the host of this number has that name. Asks the store: what is in memory is not known here."""

@@ -8,7 +8,7 @@ from common.contact import missing_contact
 from common.secrets import FTP_USER, ftp_password, host_secret
 from common.settings import Settings
 from common.wire import HostShare, Job, JobSettings, Outcome, Receipt, Report, Totals
-from server.frontier.frontier import Frontier
+from server.frontier.frontier import Frontier, Rules
 from server.urlserver.journal import Journal
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class UrlService:
         self._frontier = frontier
         self._settings = settings
         self._journal = journal
-        self._job_settings = _job_settings(settings)
+        self._job_settings = _job_settings(settings, frontier.rules)
         self._at_start = frontier.totals()
         self._is_contact_told = bool(settings.url_server.contact)
 
@@ -94,7 +94,7 @@ def _job_number(job: str) -> int:
     return int(job)
 
 
-def _job_settings(settings: Settings) -> JobSettings:
+def _job_settings(settings: Settings, rules: Rules) -> JobSettings:
     server, ftp = settings.url_server, settings.ftp_server
     everywhere = ftp.ip in ("", "0.0.0.0", "::")
     return JobSettings(
@@ -108,7 +108,7 @@ def _job_settings(settings: Settings) -> JobSettings:
         robots_control=server.robots_control,
         page_parse=server.page_parse,
         document_save=server.document_save,
-        drop_index_names=server.drop_index_names,
+        drop_index_names=rules.drop_index_names,
         bundle_format=server.bundle_format,
         max_body_bytes=server.max_body_bytes,
         max_header_bytes=server.max_header_bytes,
@@ -124,4 +124,5 @@ def _job_settings(settings: Settings) -> JobSettings:
         repeat_links=server.traversal in ("dfs", "priority"),
         recrawl=server.period != 0,
         sitemaps=server.sitemaps,
+        few_index_names=rules.few_index_names,
     )

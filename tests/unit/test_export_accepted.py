@@ -32,14 +32,15 @@ def test_the_rules_of_the_crawl(tmp_path: Path, is_running: bool) -> None:
     if not is_running:
         rules = link_rules(settings)
     assert rules.are_known
-    assert not rules.drop_index
+    assert rules.identity("http://a.org/index.html") == "http://a.org/index.html"
     answers = {url: rules.accepts(url) for url in ("http://a.org/x", "http://b.org/x", "http://a.org/x.tmp", START)}
     assert list(answers.values()) == [True, False, False, True]
 
 
 def test_without_a_frontier_every_link_is_accepted(tmp_path: Path) -> None:
     rules = link_rules(Settings(tmp_path, UrlServerSettings(drop_index_names=False)))
-    assert (rules.are_known, rules.drop_index, rules.accepts("http://anywhere.org/")) == (False, False, True)
+    index = "http://anywhere.org/index.html"
+    assert (rules.are_known, rules.identity(index), rules.accepts(index)) == (False, index, True)
     assert list(tmp_path.iterdir()) == [], "nothing is made"
 
 

@@ -119,7 +119,7 @@ def test_record_of_a_page() -> None:
 
 
 def test_links_are_normalized_as_the_crawl_did_it() -> None:
-    record = record_of(_page(), LinkRules(drop_index=False))
+    record = record_of(_page(), LinkRules(identity=lambda url: url))
     assert record.links[0] == ("http://example.org/index.html", "Home")
 
 

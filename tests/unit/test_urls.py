@@ -15,6 +15,18 @@ IDENTITIES = [
     ("http://example.org/index.html/a", "http://example.org/index.html/a"),
     ("http://example.org/my-index.html", "http://example.org/my-index.html"),
     ("http://example.org/?x=/index.html", "http://example.org/?x=/index.html"),
+    *((f"http://example.org/a/{name}", "http://example.org/a/") for name in (
+        "Index.HTML", "INDEX.htm", "Default.aspx", "DEFAULT.ASP", "default.html", "Default.htm", "index.asp",
+        "index.aspx", "index.jsp", "index.shtml", "index.shtm", "index.xhtml", "index.php3", "index.phtml", "index.cfm",
+        "index.cgi", "index.pl", "index.jhtml", "index.do", "default.jsp", "Default.cfm", "%49ndex.html",
+    )),
+    ("http://example.org/A/Index.Html?X=Y", "http://example.org/A/?X=Y"),
+    *((address, address) for address in (
+        "http://example.org/A/INDEX", "http://example.org/index.xml", "http://example.org/index.json",
+        "http://example.org/index.html.en", "http://example.org/index.php/a", "http://example.org/Index.html5",
+        "http://example.org/indexXhtml", "http://example.org/default.css", "http://example.org/home.html",
+        "http://example.org/Default.aspx.bak?x=/Default.aspx", "http://example.org/genindex.html",
+    )),
     ("http://example.org/%7Ea", "http://example.org/~a"),
     ("http://example.org/a%2fb", "http://example.org/a%2Fb"),
     ("http://example.org/A", "http://example.org/A"),
@@ -26,7 +38,9 @@ _ODD_HOSTS = ["a.cz", "xn--bcher-kva.example", "127.0.0.1", "[::1]", "a_b.cz", "
 _hosts = st.sampled_from(_ODD_HOSTS) | st.text("abz09-._", min_size=1, max_size=12)
 _ports = st.sampled_from(["", ":80", ":443", ":8080", ":1"])
 _words = st.text("aZ0-._~%2e7EfF!$&'()*+,;=:@ /\\č<>\"|^[]{}", max_size=12)
-_names = st.sampled_from(["", "index.html", "index.htm", "index.php", "default.asp", "Index.html", "index.html.bak"])
+_names = st.sampled_from(
+    ["", "index.html", "index.htm", "index.php", "default.asp", "Index.html", "DEFAULT.HTM", "index.html.bak"]
+)
 _queries = st.just("") | st.builds("?{}".format, st.text("ab=&%2526+;?/č '\"[]", max_size=12))
 
 
@@ -123,6 +137,15 @@ def test_dropping_index_names_only_shortens(address: str) -> None:
 @pytest.mark.parametrize(("address", "expected"), IDENTITIES)
 def test_identities(address: str, expected: str) -> None:
     assert urls.identity(address) == expected
+
+
+def test_identities_of_older_crawls() -> None:
+    for name in ("index.html", "index.htm", "index.php", "default.asp", "default.aspx"):
+        assert urls.identity(f"http://example.org/{name}?x", few_index_names=True) == "http://example.org/?x"
+    for name in ("Index.html", "default.html", "index.jsp", "index.shtml"):
+        address = f"http://example.org/{name}"
+        assert urls.identity(address, few_index_names=True) == address
+        assert urls.identity(address, drop_index=False) == address
 
 
 @pytest.mark.parametrize(
