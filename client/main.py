@@ -30,11 +30,12 @@ from common.config import add_common_options, add_options, from_options
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError
 from common.files import keep_private, private_folder, publish
+from common.loop import Caught, read_caught, told
 from common.settings import Settings
 from common.wire import JobSettings, Outcome
 
 STATE_FOLDER = ".client"
-_PID_NAME, _LOG_NAME, _NAME_NAME = "clientCrawler.pid", "clientCrawler.log", "name"
+_PID_NAME, _LOG_NAME, _NAME_NAME, _CAUGHT_NAME = "clientCrawler.pid", "clientCrawler.log", "name", "caught"
 _STOP_SECONDS = 120.0
 # Exit codes of the Linux Standard Base for init scripts.
 _OK, _BAD_USAGE, _NOT_RUNNING, _DEAD_BUT_PID_FILE, _FAILED = 0, 2, 3, 1, 1
@@ -120,6 +121,8 @@ def _status(settings: Settings, pid_file: PidFile) -> int:
     pid = pid_file.running_pid()
     if pid is not None:
         print(f"clientCrawler is running (pid {pid})")
+        for line in told(read_caught(file) for file in _caught_files(settings)):
+            print(line)
         return _OK
     if pid_file.left_behind():
         print("clientCrawler is not running; it ended without being stopped")
@@ -160,7 +163,9 @@ def _work(
         return _OK
 
     heap.keep_small()
-    workers = Workers(_number_of_processes(settings), work, SystemClock())
+    for file in _caught_files(settings):  # of an earlier run
+        file.unlink(missing_ok=True)
+    workers = Workers(_number_of_processes(settings), work, SystemClock(), Caught(_caught_file(settings, 0)))
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda *_: workers.stop())
     ready()
@@ -190,6 +195,15 @@ def _spool_folder(settings: Settings, number: int) -> Path:
     return _state_folder(settings) / (f"spool-{number + 1}" if number else "spool")
 
 
+def _caught_file(settings: Settings, process: int) -> Path:
+    """Where a process says what its loops have caught; the one that watches the others is number 0."""
+    return _state_folder(settings) / f"{_CAUGHT_NAME}-{process}"
+
+
+def _caught_files(settings: Settings) -> list[Path]:
+    return [path for path in sorted(_state_folder(settings).glob(f"{_CAUGHT_NAME}-*")) if not path.suffix]
+
+
 def _prepared(settings: Settings) -> Callable[[int, Callable[[MinedPage], None]], Pipeline]:
     """Everything that can go wrong with the settings goes wrong here, before the daemon leaves its terminal."""
     client = settings.client
@@ -214,6 +228,7 @@ def _prepared(settings: Settings) -> Callable[[int, Callable[[MinedPage], None]]
             clock=SystemClock(),
             max_wait_seconds=client.max_wait,
             filters=Filters(filters, client.filter_seconds),
+            caught=Caught(_caught_file(settings, number + 1)),
         )
         return Pipeline(services, client.number_of_threads, on_page)
 

@@ -14,6 +14,7 @@ from multiprocessing.context import ForkProcess
 from client.patience import wait_seconds
 from common.clock import Clock
 from common.lifeline import end_with_parent
+from common.loop import Caught, Loop
 
 _STOP_SECONDS = 110.0
 _TICK_SECONDS = 0.5
@@ -25,8 +26,9 @@ _log = logging.getLogger(__name__)
 class Workers:
     """`run` blocks until `stop` is called by a signal handler."""
 
-    def __init__(self, number: int, work: Callable[[int], int], clock: Clock) -> None:
+    def __init__(self, number: int, work: Callable[[int], int], clock: Clock, caught: Caught | None = None) -> None:
         self._work = work
+        self._caught = caught or Caught()
         self._clock = clock
         self._start_at = dict.fromkeys(range(number), 0.0)  # process that does not run -> when to start it, in ticks
         self._running: dict[int, ForkProcess] = {}
@@ -41,11 +43,15 @@ class Workers:
 
     def run(self) -> bool:
         """Keep all processes running until they are stopped; says whether all of them ended properly."""
-        while not self._stopping:
-            self._start_due()
-            wait([self._waker, *(process.sentinel for process in self._running.values())], _TICK_SECONDS)
-            self._note_dead()
+        loop: Loop[Workers] = Loop("watch", self._caught, lambda seconds: wait([self._waker], seconds))
+        loop.run(lambda: None if self._stopping else self, Workers._turn)
         return self._end_all()
+
+    def _turn(self) -> None:
+        self._start_due()
+        wait([self._waker, *(process.sentinel for process in self._running.values())], _TICK_SECONDS)
+        self._note_dead()
+        self._caught.save()
 
     def _start_due(self) -> None:
         for number, start_at in list(self._start_at.items()):
@@ -64,6 +70,7 @@ class Workers:
             if process.exitcode is not None and not self._stopping:
                 pause = wait_seconds(self._deaths, _LONGEST_WAIT_SECONDS)
                 self._deaths += 1
+                self._caught.note(f"process {number + 1}", ChildProcessError(f"died ({process.exitcode})"))
                 _log.error("process %d died (%s); started again in %.1f s", number + 1, process.exitcode, pause)
                 self._start_at[number] = self._clock.ticks() + pause
                 del self._running[number]

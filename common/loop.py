@@ -7,7 +7,7 @@ worked on again or finds another end. So no thread ends without a word, and hold
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,19 @@ def read_caught(file: Path) -> dict[str, Trouble]:
         rows = json.loads(file.read_text(encoding="utf-8")).items()
         return {str(name): Trouble(int(times), str(last)) for name, (times, last) in rows}
     return {}
+
+
+def told(troubles: Iterable[dict[str, Trouble]]) -> Iterator[str]:
+    """For a person: what the loops of all processes of a program have caught; nothing if that is nothing."""
+    by_name: dict[str, list[Trouble]] = {}
+    for each in troubles:
+        for name, trouble in each.items():
+            by_name.setdefault(name, []).append(trouble)
+    if by_name:
+        number = sum(trouble.times for each in by_name.values() for trouble in each)
+        yield f"it has caught {number} errors and gone on; its log tells more"
+    for name, of_name in sorted(by_name.items()):
+        yield f"  {name}: {sum(trouble.times for trouble in of_name)}, the last: {of_name[-1].last}"
 
 
 def _dropped(item: object, error: BaseException, tries: int) -> bool:

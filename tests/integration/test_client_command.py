@@ -1,5 +1,6 @@
 """clientCrawler start, stop, restart, status, foreground: exit codes, files, and what a person is told."""
 
+import os
 import re
 import signal
 import subprocess
@@ -68,6 +69,20 @@ def test_restart_is_another_process(lonely: Daemon) -> None:
 def test_restart_starts_what_is_not_running(lonely: Daemon) -> None:
     assert lonely.call("restart")[0] == 0
     assert is_alive(lonely.pid)
+
+
+def test_status_tells_what_was_caught_since_the_start(lonely: Daemon) -> None:
+    pid = lonely.start()
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    wait_until(lambda: children.read_text().split(), 20)
+    os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+    wait_until(lambda: "process 1" in lonely.call("status")[1], 20, lambda: lonely.log)
+    assert lonely.call("status") == (RUNNING, (
+        f"clientCrawler is running (pid {pid})\nit has caught 1 errors and gone on; its log tells more\n"
+        "  process 1: 1, the last: ChildProcessError: died (-9)\n"
+    ))  # fmt: skip
+    assert lonely.call("restart")[0] == 0
+    assert lonely.call("status") == (RUNNING, f"clientCrawler is running (pid {lonely.pid})\n")
 
 
 def test_killed_daemon_is_noticed_and_can_be_started_again(lonely: Daemon) -> None:

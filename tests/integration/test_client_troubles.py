@@ -108,6 +108,36 @@ def test_ftp_server_away_delays_the_reports_and_loses_nothing(tmp_path: Path) ->
         assert_no_url_twice(web.log())
 
 
+def test_files_in_the_way_of_the_spool_cost_only_time(tmp_path: Path) -> None:
+    """No parcel can be packed and no job begun; as soon as that works again, all goes on in the same process."""
+    with (
+        run_web(hosts=3, pages=12) as web,
+        run_cluster(tmp_path, web.start_urls, "--delay", "0.03", "--report-seconds", "0.3") as cluster,
+        daemon(tmp_path / "one", cluster.server_port) as client,
+    ):
+        cluster.stop("url")  # so that the files are there before anything is done
+        pid, spool = client.start(), client.folder / ".client" / "spool"
+        for_parcels = [spool / "1" / f"{number:06}" for number in range(1, 9)]
+        for_jobs = [spool / str(number) for number in range(2, 40)]
+        (spool / "1").mkdir()
+        for path in (*for_parcels, *for_jobs):
+            path.touch()
+        cluster.start("url")
+        for loop, in_the_way in (("pack", for_parcels), ("coordinate", for_jobs)):
+            wait_until(lambda loop=loop: f"  {loop}: " in client.call("status")[1], 60, lambda: client.log)
+            for path in in_the_way:
+                path.unlink()
+        cluster.wait_until_finished()
+        code, status = client.call("status")
+        assert (code, client.pid) == (0, pid)
+        assert "Error" in status
+        assert "died" not in status, "no process had to be started again"
+        assert client.call("stop")[0] == 0
+        _assert_all_stored_once(cluster, web)
+        assert_no_url_twice(web.log())
+        assert not client.parcels()
+
+
 def test_good_hosts_are_crawled_while_others_hang_or_have_no_address(tmp_path: Path) -> None:
     options = ("--delay", "0.02", "--fetch-timeout", "5", "--retry-wait", "60")
     with run_web(hosts=2, pages=15) as web, run_hostile() as hostile:
