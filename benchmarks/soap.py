@@ -10,7 +10,7 @@ from pathlib import Path
 
 from client.coordinator import Coordinator
 from common.wire import FoundUrl, Report
-from onehost.parts import free_port
+from onehost.parts import held_port
 
 FOUND_PER_CALL = 5_000
 FOUND_CALLS = 40
@@ -48,7 +48,8 @@ def jobs_per_second(folder: Path, found: list[FoundUrl]) -> float:
 
 @contextmanager
 def _url_server(folder: Path) -> Iterator[str]:
-    port = free_port()
+    with held_port() as held:
+        port = held.getsockname()[1]
     options = ["--dir", str(folder), "--server-port", str(port), "--delay", "0", "--log-level", "WARNING"]
     command = [sys.executable, "-m", "server.urlserver.main", *options, "http://start.example/"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

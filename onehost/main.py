@@ -25,7 +25,7 @@ from common.urls import host_of
 from common.wire import Totals
 from onehost.copies import lay_out, prepare
 from onehost.crawler_options import CrawlerOptions, take_over
-from onehost.parts import Part, PartFailed, free_port, open_log
+from onehost.parts import SHARED_PORT, Part, PartFailed, held_port, open_log
 
 if TYPE_CHECKING:
     from client.coordinator import Coordinator
@@ -166,6 +166,7 @@ class Crawl:
         self._ftp = part("ftpServer", "server.ftpserver.main", "listens on")
         self._url = part("urlServer", "server.urlserver.main", "listens on")
         self._client = part("clientCrawler", "client.main", "works for")
+        self._ports = held_port(), held_port()  # of ftpServer and urlServer, until we end
         self._before = Totals()
         self._last = Totals()
         self._limit = ""  # that has ended the crawl
@@ -218,8 +219,8 @@ class Crawl:
     def _start(self) -> "Coordinator | None":
         """All parts are started together, and we get ready while they do; the client asks until it is answered. None if
         we are interrupted meanwhile."""
-        loopback = ("--ip", "127.0.0.1", "--tls-cert", "", "--tls-key", "")
-        ftp_port, server_port = str(free_port()), str(free_port())
+        loopback = (SHARED_PORT, "--ip", "127.0.0.1", "--tls-cert", "", "--tls-key", "")
+        ftp_port, server_port = (str(held.getsockname()[1]) for held in self._ports)
         self._ftp.launch((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
         server = [*self._common("url_server"), *loopback, "--server-port", server_port]
         server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port, "--one-round"]

@@ -30,21 +30,23 @@ _HEALTHY_SECONDS = 60.0  # one that has lived so long does not belong to a row o
 # Below the range that Linux takes the ports of outgoing connections from: a port in that range can be taken by one
 # while its server is being restarted, even by the very client that tries to reach it.
 _PORTS = range(20_000, 32_000)
-# Each process begins elsewhere and takes no port twice: between the probe and its use, another must not get the same.
+# Each process begins elsewhere and takes no port twice.
 _numbers = count(os.getpid() * 97)
+SHARED_PORT = "--shared-port"  # for a part that shall listen on a port that is held
 
 
-def free_port() -> int:
-    """A port on loopback that nobody uses now and that outgoing connections will not take."""
+def held_port() -> socket.socket:
+    """A port on loopback, held by a socket that does not listen. Until that is closed only programs of the same user
+    can listen there: nobody else who sees the number takes it while a part is (re)started, and is told the token."""
     for number in islice(_numbers, len(_PORTS)):
-        port = _PORTS[number % len(_PORTS)]
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+        held = socket.socket()
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            held.bind(("127.0.0.1", _PORTS[number % len(_PORTS)]))
+        except OSError:
+            held.close()
+        else:
+            return held
     raise PartFailed("no free port was found on this machine")
 
 

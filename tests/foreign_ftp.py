@@ -20,9 +20,9 @@ import pytest
 
 from client.uploader import Uploader
 from common.secrets import FTP_USER, ftp_password
-from onehost.parts import free_port
 from tests.certificates import make_certificate
 from tests.ftp import TOKEN
+from tests.ports import free_port
 from tests.processes import ROOT
 from tests.waiting import wait_until
 

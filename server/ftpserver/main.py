@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = from_options(options, ("ftp_server",))
         logs.set_up(settings.ftp_server.log_level)
-        return _rebuild(settings) if options.rebuild_catalogue else _serve(settings)
+        return _rebuild(settings) if options.rebuild_catalogue else _serve(settings, options.shared_port)
     except PavoukError as error:
         print(f"ftpServer: {error}", file=sys.stderr)
         return 2
@@ -42,6 +42,10 @@ def _parser() -> argparse.ArgumentParser:
         "--rebuild-catalogue", action="store_true",
         help="Read all stored bundles, make the catalogue anew, report broken bundles, and end "
         "(exit code 1 if there are any). No ftpServer may run meanwhile.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--shared-port", action="store_true",
+        help="Other programs of the same user may hold the port or listen on it, too; crawl gives this option.",
     )  # fmt: skip
     add_common_options(parser)
     add_options(parser, "ftp_Server", skip=("password",))  # everybody on a machine can read command lines
@@ -62,7 +66,7 @@ def _rebuild(settings: Settings) -> int:
     return 1 if changes.broken else 0
 
 
-def _serve(settings: Settings) -> int:
+def _serve(settings: Settings, shared_port: bool) -> int:
     options = settings.ftp_server
     check_exposure(options.ip, options.token)
     secret = options.token or host_secret(settings.memory)
@@ -71,7 +75,7 @@ def _serve(settings: Settings) -> int:
     try:
         max_body_bytes = settings.url_server.max_body_bytes
         inbox = Inbox(folder.directory, folder.incoming, options.max_bundle_bytes, max_body_bytes, writer.put)
-        server = make_server(replace(options, token=secret), settings.folder, inbox)
+        server = make_server(replace(options, token=secret), settings.folder, inbox, shared_port)
         ending = Ending()
         writer.start()
         try:

@@ -36,7 +36,9 @@ class FtpServer(ThreadedFTPServer):
     join_timeout = 60.0  # at the end, for a session that is just storing a bundle
     max_cons = 0  # pyftpdlib's own counting lets one too many in, and then refuses that one its data connection
 
-    def __init__(self, address: tuple[str, int], handler: type[Session], settings: FtpServerSettings) -> None:
+    def __init__(
+        self, address: tuple[str, int] | socket.socket, handler: type[Session], settings: FtpServerSettings
+    ) -> None:
         self._lobby = Lobby()
         self._places = Places(settings.max_connections, settings.max_connections_per_address)
         super().__init__(address, handler, backlog=_BACKLOG)
@@ -82,13 +84,14 @@ class FtpServer(ThreadedFTPServer):
         log.error("a connection could not be accepted", exc_info=sys.exception())
 
 
-def make_server(settings: FtpServerSettings, folder: Path, inbox: Inbox) -> FtpServer:
+def make_server(settings: FtpServerSettings, folder: Path, inbox: Inbox, shared_port: bool = False) -> FtpServer:
     """A server that listens already; ConfigError if it cannot. Relative names of files count from `folder`."""
     handler = _handler_class(settings, folder, inbox)
     _allow_open_files(settings.max_connections)
     address = (settings.ip, settings.ftp_port)
     try:
-        return FtpServer(address, handler, settings)
+        shared = socket.create_server(address, backlog=_BACKLOG, reuse_port=True) if shared_port else None
+        return FtpServer(shared or address, handler, settings)
     except OSError as error:
         raise ConfigError(f"cannot listen on {settings.ip}:{settings.ftp_port}: {error.strerror or error}") from error
 

@@ -126,10 +126,13 @@ def _headers(body: bytes) -> list[tuple[str, str]]:
 class HttpServer:
     """The listening server. `bind` first, so that port 0 is known; `serve` blocks until `stop`."""
 
-    def __init__(self, ip: str, port: int, threads: int, tls_cert: str, tls_key: str, folder: Path) -> None:
+    def __init__(
+        self, ip: str, port: int, threads: int, tls_cert: str, tls_key: str, folder: Path, shared_port: bool = False
+    ) -> None:
         self._server = Server(
-            (ip, port), None, numthreads=threads, max=threads, timeout=_IDLE_SECONDS, request_queue_size=128
-        )
+            (ip, port), None, numthreads=threads, max=threads, timeout=_IDLE_SECONDS, request_queue_size=128,
+            reuse_port=shared_port,
+        )  # fmt: skip
         self._server.error_log = _log_cheroot  # type: ignore[method-assign]
         self._server.max_request_header_size = _MAX_HEADER_BYTES
         self._server.keep_alive_conn_limit = _MAX_IDLE_CONNECTIONS

@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         logs.set_up(settings.url_server.log_level)
         quiet_lost_connections()
         starts = start_addresses((*settings.url_server.start_urls, *options.urls))
-        _run(settings, chain(starts, Seeds(options.seeds, _say)), options.one_round)
+        _run(settings, chain(starts, Seeds(options.seeds, _say)), options.one_round, options.shared_port)
     except (PavoukError, StoreError, FrontierError, OSError) as error:
         print(f"urlServer: {error}", file=sys.stderr)
         return 2
@@ -66,16 +66,20 @@ def _parser() -> argparse.ArgumentParser:
         "--one-round", action="store_true",
         help="With a period: only pages that are due at the start are visited again, so that the crawl has an end.",
     )  # fmt: skip
+    parser.add_argument(
+        "--shared-port", action="store_true",
+        help="Other programs of the same user may hold the port or listen on it, too; crawl gives this option.",
+    )  # fmt: skip
     return parser
 
 
-def _run(settings: Settings, starts: Iterable[str], one_round: bool) -> None:
+def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port: bool) -> None:
     server = settings.url_server
     check_exposure(server.ip, server.token)
     if not server.token:
         print("urlServer: no token is set, so only this machine can connect", flush=True)
     tls = server.tls_cert, server.tls_key
-    http = HttpServer(server.ip, server.server_port, server.server_threads, *tls, settings.folder)
+    http = HttpServer(server.ip, server.server_port, server.server_threads, *tls, settings.folder, shared_port)
     url = http.bind()
     try:
         _serve(settings, starts, http, url, one_round)

@@ -12,7 +12,7 @@ from common.bundle import PageEntry, parse_bundle_name, read_pages
 from common.config import load
 from common.errors import RemoteUnavailable
 from common.wire import Totals
-from onehost.parts import free_port
+from tests.ports import free_port
 from tests.processes import Running, running
 from tests.waiting import wait_until
 

@@ -10,8 +10,8 @@ import pytest
 
 from client.coordinator import Coordinator
 from common.bundle import PageEntry, read_pages
-from onehost.parts import free_port
 from tests.integration.cluster import stored_bundles
+from tests.ports import free_port
 from tests.processes import running
 from tests.waiting import wait_until
 from tests.web.requestlog import assert_delay_kept, assert_no_url_twice, assert_nothing_disallowed

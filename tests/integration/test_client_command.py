@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from onehost.parts import free_port
 from tests.integration.cluster import run_cluster
 from tests.integration.daemon import Daemon, daemon, is_alive, run_command
+from tests.ports import free_port
 from tests.processes import ROOT, running
 from tests.waiting import wait_until
 from tests.web.running import run_web

@@ -14,10 +14,10 @@ import pytest
 from client.coordinator import Coordinator
 from common.errors import RemoteUnavailable
 from common.secrets import FTP_USER, ftp_password, known_host_secret
-from onehost.parts import free_port
 from tests.integration.admin import ask_admin
 from tests.integration.daemon import daemon
 from tests.integration.onecommand import Crawls
+from tests.ports import free_port
 from tests.processes import running
 from tests.waiting import wait_until
 from tests.web.running import run_web

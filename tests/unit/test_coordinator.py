@@ -12,7 +12,7 @@ import requests
 from client.coordinator import Coordinator
 from common.errors import RemoteRefused, RemoteUnavailable
 from common.wire import FoundUrl, HostFact, Kind, ListedUrl, Outcome, Report, UrlResult
-from onehost.parts import free_port
+from tests.ports import free_port
 from tests.processes import Running
 from tests.urlserver import address_of, serving
 

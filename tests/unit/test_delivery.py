@@ -19,9 +19,9 @@ from client.spool import Parcel, Spool
 from client.uploader import Uploader
 from common.clock import SystemClock
 from common.wire import HostFact, Job, JobSettings, Outcome
-from onehost.parts import free_port
 from tests.bundles import page_meta
 from tests.ftp import TOKEN, run_ftp_server, stored_bundles
+from tests.ports import free_port
 from tests.urlserver import address_of, serving
 from tests.waiting import wait_until
 
