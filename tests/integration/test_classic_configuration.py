@@ -1,5 +1,6 @@
 """The configuration that users of such a system have had for years, as it is: only addresses and ports are local."""
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -11,14 +12,16 @@ import pytest
 from client.coordinator import Coordinator
 from common.bundle import PageEntry, read_pages
 from tests.integration.cluster import stored_bundles
+from tests.integration.daemon import run_command
 from tests.ports import free_port
-from tests.processes import running
+from tests.processes import ROOT, running
 from tests.waiting import wait_until
 from tests.web.requestlog import assert_delay_kept, assert_no_url_twice, assert_nothing_disallowed
 from tests.web.running import run_web
 
 pytestmark = pytest.mark.integration
 
+MANUAL = ROOT / "manual" / "classic.md"
 CLASSIC = """\
 [url_Server]
 ip = 127.0.0.1
@@ -52,13 +55,16 @@ IMPATIENT = "[url_Server]\ndelay = 0\n"  # the one key that is not classic, wher
 
 def _crawled(folder: Path, starts: Sequence[str], delay: bool = False, **switches: int) -> list[Stored]:
     """All three programs, started with nothing but `--dir`, until the crawl is done; then the stored pages."""
-    server_port = _write_configuration(folder, starts, delay, switches)
+    return _crawled_as_written(folder, _write_configuration(folder, starts, delay, switches))
+
+
+def _crawled_as_written(folder: Path, server_port: int, token: str = "") -> list[Stored]:
     with ExitStack() as stack:
         programs = [
             stack.enter_context(running(["-m", module, *command, "--dir", folder], ready))
             for module, *command, ready in PROGRAMS
         ]
-        coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "test")
+        coordinator = Coordinator(f"http://127.0.0.1:{server_port}/", "test", token)
         wait_until(lambda: coordinator.totals()[1], 90, lambda: "".join(each.errors() for each in programs))
         coordinator.close()
     return [page for bundle in stored_bundles(folder / "Pages") for page in read_pages(bundle)]
@@ -89,6 +95,23 @@ def test_as_it_is(tmp_path: Path) -> None:
             assert "pavouk" in (data.findtext("text") or "")
             assert data.findtext("keywords")
         assert (tmp_path / ".mem" / "progress.csv").exists()
+
+
+def test_a_public_address_needs_one_line_more(tmp_path: Path) -> None:
+    line = re.findall(r"^```\n\[url_Server\]\n(.*)\n```$", MANUAL.read_text(), re.MULTILINE)[0]
+    with run_web(hosts=1, pages=3) as web:
+        server_port = _write_configuration(tmp_path, web.start_urls, delay=False, switches={})
+        file = tmp_path / "config.cfg"
+        file.write_text(file.read_text().replace("\nip = 127.0.0.1", "\nip = 0.0.0.0"))
+        for module, *_ in PROGRAMS[:2]:
+            refused = run_command(module, "--dir", tmp_path)
+            assert refused.returncode == 2
+            assert "0.0.0.0 is reachable from outside and needs a token" in refused.stderr
+        file.write_text(file.read_text().replace("[url_Server]\n", f"[url_Server]\n{line}\n"))
+        (tmp_path / "token").touch(0o600)
+        (tmp_path / "token").write_text("a-secret-of-the-host\n")
+        pages = _crawled_as_written(tmp_path, server_port, "a-secret-of-the-host")
+        assert _urls(pages) == sorted(web.truth.stored)
 
 
 def test_page_parse_off_keeps_the_html_and_its_metadata_only(tmp_path: Path) -> None:
