@@ -13,6 +13,10 @@ MAX_BYTES = 8_000_000  # more of a page is never parsed
 MAX_TAGS = 300_000  # likewise; about 200 bytes each in the parsed page
 HARMLESS_TAGS = 6_000  # each may cost as many steps as there are before it
 
+# What reading may take, of processor time. Real pages need a seventh of it at most, also those at all limits; so it
+# will do on slower machines. Pages that take the square of their size are beyond it before they have cost much.
+_SECONDS, _SECONDS_PER_TAG, _SECONDS_PER_BYTE = 0.2, 5e-6, 1e-7
+
 _HARMLESS_BYTES = 1_000_000
 _MAX_ATTRIBUTES = 50_000  # of all tags: each name that is new is looked for among those before it
 _MAX_MERGED = 5_000  # attributes of <html> and <body>: those of all become one list
@@ -53,6 +57,12 @@ def is_harmless(html: bytes) -> bool:
 def parsable(html: bytes) -> bytes:
     """The beginning of a page that may be given to the parser where time and memory are limited."""
     return _cut(html, MAX_BYTES, MAX_TAGS)
+
+
+def seconds_for(html: bytes) -> float:
+    """How much processor time it may take to read what is `parsable` of a page."""
+    tags = min(html.count(b"<", 0, MAX_BYTES), MAX_TAGS)
+    return _SECONDS + _SECONDS_PER_TAG * tags + _SECONDS_PER_BYTE * min(len(html), MAX_BYTES)
 
 
 def harmless_beginning(html: bytes) -> bytes:

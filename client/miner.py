@@ -8,6 +8,7 @@ What a page asks of robots is heeded here: it may not want to be kept, or its li
 import hashlib
 import logging
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -84,8 +85,13 @@ _HTML_EXTENSIONS = frozenset(["html", "htm", "xhtml"])
 _PATH_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,8})\Z")
 
 
-def mine(result: FetchResult, settings: JobSettings, reader: Reader) -> MinedPage:
-    """Make a page of what was fetched; an outcome without a page passes through."""
+def mine(
+    result: FetchResult, settings: JobSettings, reader: Reader, held: "threading.Lock | None" = None
+) -> MinedPage:
+    """Make a page of what was fetched; an outcome without a page passes through.
+
+    `held` is a lock that the caller holds. It is let go while another process reads.
+    """
     if result.outcome is Outcome.STORED and result.task.sha1 and _sha1(result.body) == result.task.sha1:
         result = replace(result, outcome=Outcome.UNCHANGED)  # its links are known, too
     if result.outcome is not Outcome.STORED:
@@ -98,7 +104,7 @@ def mine(result: FetchResult, settings: JobSettings, reader: Reader) -> MinedPag
     if not is_html and not settings.document_save:
         return MinedPage(result.task, Outcome.UNWANTED, result.content_type, result.status)
     try:
-        return _mined(result, settings, reader) if is_html else _document(result, settings)
+        return _mined(result, settings, reader, held) if is_html else _document(result, settings)
     except Exception as error:  # last resort: whatever a page does to us, it is kept
         log.exception("cannot mine %s", result.task.url)
         name = "data.html" if is_html else _data_name(result)
@@ -132,11 +138,13 @@ def _part(length: int, body: bytes) -> str:
     return f"mined in part: the first {length} of {len(body)} bytes" if length < len(body) else ""
 
 
-def _mined(result: FetchResult, settings: JobSettings, reader: Reader) -> MinedPage:
+def _mined(
+    result: FetchResult, settings: JobSettings, reader: Reader, held: "threading.Lock | None"
+) -> MinedPage:
     encoding = charset.encoding_of(result.body, result.charset)
     html = _utf8(result.body, encoding)
     wanted = Wanted(settings.rel_nofollow, settings.document_save)
-    seen = reader.read(html, wanted, urls.host_of(result.task.url))
+    seen = reader.read(html, wanted, urls.host_of(result.task.url), held)
     detail = _part(seen.length, html)
     resolved = partial(links.resolved, base=seen.base, page_url=_address(result), encoding=encoding)
     found = resolved(seen.references)

@@ -2,7 +2,7 @@
 
     run       (1)  asks for jobs, renews leases, orders cuts
     download  (N)  schedule -> fetcher -> to be mined
-    datamine  (N)  to be mined -> miner -> harvest of the job
+    datamine  (N)  to be mined -> miner -> harvest of the job; and some more that wait for pages that take long
     pack      (1)  harvest -> compressed while pages arrive, then bundles and report in the spool
     ship      (1)  spool -> FTP server, then URL server
 
@@ -15,6 +15,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TypeVar
@@ -28,7 +29,7 @@ from client.jobs import ActiveJob, Jobs
 from client.miner import mine
 from client.outbox import Outbox, delivery_of
 from client.patience import Stopped, level_of, wait_seconds
-from client.reading.reader import Reader
+from client.reading.reader import MAX_LAID_ASIDE, Reader
 from client.recent import RecentlySent
 from client.results import FetchResult, MinedPage
 from client.robots import Robots
@@ -94,7 +95,8 @@ class Pipeline:
             _log.info("stopped; what was in the spool is still there")
             return
         self._outbox.start()
-        mines = [self._begin_mining(number) for number in range(1, self._pairs + 1)]
+        mining = self._pairs + MAX_LAID_ASIDE  # so that there are always enough for what is read at once
+        mines = [self._begin_mining(number) for number in range(1, mining + 1)]
         downloads = [self._begin_download(number) for number in range(1, self._pairs + 1)]
         self._request = self._services.spool.request()
         coordinating: Loop[Coordinator] = self._loop("coordinate")
@@ -323,11 +325,12 @@ class Pipeline:
         self._on_page(page)
 
     def _mined(self, result: FetchResult, settings: JobSettings) -> MinedPage:
-        """Of large pages one at a time, because mined they are huge."""
-        with self._mining_large if len(result.body) > _LARGE_PAGE_BYTES else contextlib.nullcontext():
+        """Of large pages one at a time, because mined they are huge; but none waits while another process reads."""
+        large = self._mining_large if len(result.body) > _LARGE_PAGE_BYTES else None
+        with large or contextlib.nullcontext():
             if result.task.kind is not Kind.PAGE:
-                return listing.read(result, self._sitemaps_of, self._reader.read_sitemap)
-            return mine(result, settings, self._reader)
+                return listing.read(result, self._sitemaps_of, partial(self._reader.read_sitemap, held=large))
+            return mine(result, settings, self._reader, large)
 
     def _sitemaps_of(self, origin: str) -> Sequence[str] | None:
         with self._lock:

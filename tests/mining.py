@@ -6,6 +6,7 @@ from pathlib import Path
 from lxml import etree
 
 from client import miner
+from client.reading.lanes import Avoided
 from client.reading.reader import Reader
 from client.results import FetchResult, MinedPage
 from common.wire import JobSettings, Outcome, UrlTask
@@ -32,16 +33,15 @@ class Mined:
 
 def mine(result: FetchResult, settings: JobSettings = SETTINGS) -> MinedPage:
     """As the pipeline does it. The reader holds nothing against the host of an earlier test."""
-    READER._avoided.clear()
+    READER._avoided = Avoided()
     return miner.mine(result, settings, READER)
 
 
 def peak_kilobytes_outside() -> int:
-    """How much memory the process has had that reads what may do harm; 0 if there is none."""
-    if READER._process is None:
-        return 0
-    status = Path(f"/proc/{READER._process._process.pid}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+    """The most memory that one of the processes has had that read what may do harm; 0 if there is none."""
+    pids = [lane._process._pid for lane in READER._page_lanes if lane._process is not None]
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
+    return max([int(line.split()[1]) for text in statuses for line in text.splitlines() if "VmHWM:" in line], default=0)
 
 
 def mined(body: bytes, url: str, charset: str = "") -> Mined:

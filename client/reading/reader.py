@@ -1,27 +1,35 @@
-"""Reads pages and sitemaps for the datamine threads: harmless ones here, others in a process that can be killed."""
+"""Reads pages and sitemaps for the datamine threads: harmless ones here, others in processes that can be ended."""
 
+import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 
 from client import bounds, sitemaps
 from client.children import ChildTrouble
-from client.reading.process import ReadingProcess
+from client.reading.lanes import Avoided, Lane, Places
+from client.reading.process import Limits, ProcessMaker, ReadingProcess
 from client.reading.seen import Seen, Wanted, see
 from client.sitemaps import Sitemap
 from common.urls import host_of
 
-MAX_SECONDS = 5.0  # for a page; one at all limits takes one or two
+MAX_SECONDS = 2.5  # of processor time, for a page at all limits; see bounds.seconds_for
 MAX_SITEMAP_SECONDS = 20.0
-_MAX_AVOIDED = 1_000
-_T = TypeVar("_T")
+MAX_PAGE_MEMORY = 140 << 20  # beyond what the process needs for itself; a page at all limits takes about 100 MB
+MAX_SITEMAP_MEMORY = 240 << 20  # likewise; one of 50 MB that is full of long addresses takes 190 MB
+MAX_LAID_ASIDE = 8  # threads that may be waiting for pages that take more than a moment, so that the others go on
+
+# Of a hundred honest pages that are not certainly harmless 99 take less than 0.04 s, and the largest ones 0.3 s.
+_MOMENT = Limits(0.05, 60 << 20)
+_WHILE = Limits(0.5, MAX_PAGE_MEMORY)
+
+Ask = Callable[[ReadingProcess, Limits], bytes]
 _log = logging.getLogger(__name__)
 
 
 class Reader:
-    """Shared by all datamine threads of a process. The other process is started with the first page that needs it.
+    """Shared by all datamine threads of a process. Other processes are started with the first page that needs one.
 
     A host with a page that could not be read does not get so much time again: of its next large pages the beginning is
     read.
@@ -30,70 +38,124 @@ class Reader:
     def __init__(self, max_seconds: float = MAX_SECONDS) -> None:
         self._max_seconds = max_seconds
         self._turn = threading.Lock()  # more at once would only wait for the interpreter lock
-        self._risky_turn = threading.Lock()  # guards everything below
-        self._process: ReadingProcess | None = None
+        moment, for_a_while = Lane(_MOMENT), Lane(_WHILE)
+        self._page_lanes = moment, for_a_while, Lane(Limits(max_seconds, MAX_PAGE_MEMORY))
+        self._sitemap_lanes = moment, for_a_while, Lane(Limits(MAX_SITEMAP_SECONDS, MAX_SITEMAP_MEMORY))
+        self._places = Places(MAX_LAID_ASIDE)
+        self._avoided = Avoided()
+        self._making = threading.Lock()  # guards the two below
+        self._maker: ProcessMaker | None = None
         self._starter: ThreadPoolExecutor | None = None  # a process ends with the thread that has made it
-        self._avoided: dict[str, None] = {}  # hosts, the oldest first
 
-    def read(self, html: bytes, wanted: Wanted, host: str) -> Seen:
-        """What HTML in UTF-8 says; of a page that cannot be read in time and in little memory, its beginning."""
+    def read(self, html: bytes, wanted: Wanted, host: str, held: "threading.Lock | None" = None) -> Seen:
+        """What HTML in UTF-8 says; of a page that cannot be read in time and in little memory, its beginning.
+
+        `held` is a lock that the caller holds. It is let go while another process reads.
+        """
         if not bounds.is_harmless(html):
-            seen = self._try_outside(lambda process: process.read(html, wanted, self._max_seconds), host, len(html))
-            if seen is not None:
-                return seen
+            most = Limits(min(self._max_seconds, bounds.seconds_for(html)), MAX_PAGE_MEMORY)
+            with _released(held):
+                packed = self._outside(
+                    lambda process, limits: process.read(html, wanted, limits), self._page_lanes, most, host, len(html)
+                )
+            if packed is not None:
+                return Seen.unpacked(packed)
             html = bounds.harmless_beginning(html)
         with self._turn:
             return see(html, wanted)
 
-    def read_sitemap(self, body: bytes, url: str, content_type: str) -> Sitemap:
+    def read_sitemap(self, body: bytes, url: str, content_type: str, held: "threading.Lock | None" = None) -> Sitemap:
         """What a sitemap says; nothing, with a problem, if it cannot be read in time and in little memory."""
         if not sitemaps.may_be_large(body):
             return sitemaps.read(body, url, content_type)
-        found = self._try_outside(
-            lambda process: process.read_sitemap(body, url, content_type, MAX_SITEMAP_SECONDS), host_of(url), len(body)
-        )
-        return found or Sitemap(problem="takes too long to read, or too much memory")
+        with _released(held):
+            packed = self._outside(
+                lambda process, limits: process.read_sitemap(body, url, content_type, limits),
+                self._sitemap_lanes, self._sitemap_lanes[-1].limits, host_of(url), len(body),
+            )  # fmt: skip
+        if packed is None:
+            return Sitemap(problem="takes too long to read, or too much memory")
+        return Sitemap.unpacked(packed)
 
     def close(self) -> None:
-        """End the process."""
-        with self._risky_turn:
-            self._drop()
+        """End the processes."""
+        for lane in {*self._page_lanes, *self._sitemap_lanes}:
+            with lane.turn:
+                lane.drop()
+        with self._making:
+            if self._maker is not None:
+                self._maker.kill()
+                self._maker = None
             if self._starter is not None:
                 self._starter.shutdown()
                 self._starter = None
 
-    def _try_outside(self, ask: Callable[[ReadingProcess], _T], host: str, size: int) -> _T | None:
-        """None if it does not work."""
-        with self._risky_turn:
-            if host in self._avoided:
+    def _outside(self, ask: Ask, lanes: Sequence[Lane], most: Limits, host: str, size: int) -> bytes | None:
+        """From lane to lane, until it is read or has had the most that it may have; None if it does not work."""
+        trouble: Exception | None = None
+        with contextlib.ExitStack() as place:
+            for lane in lanes:
+                if lane is lanes[1]:  # not read within the moment
+                    if not self._places.take():
+                        trouble = _NoProcess("has no place for more pages that take long")
+                        break
+                    place.callback(self._places.leave)
+                try:
+                    return self._in_lane(lane, ask, most, host)
+                except _NoProcess as error:
+                    trouble = error
+                    break
+                except ChildTrouble as error:
+                    trouble = error
+                    if lane is not lanes[0]:
+                        self._places.alarm()
+                    if lane.is_last(error, most):
+                        self._avoided.add(host)
+                        break
+        _log.warning("%d bytes from %s are read in part, or not at all: the reader %s", size, host, trouble)
+        return None
+
+    def _in_lane(self, lane: Lane, ask: Ask, most: Limits, host: str) -> bytes | None:
+        """None if the host is one of those that get no time again."""
+        if self._avoided.has(host):
+            return None
+        with lane.turn:
+            if self._avoided.has(host):  # since we wait
                 return None
             try:
-                return ask(self._running())
-            except (ChildTrouble, OSError, RuntimeError) as error:  # the last two: no more processes, no more threads
-                _log.warning("%d bytes from %s are read in part, or not at all: the reader %s", size, host, error)
-                if self._process is not None:
-                    self._avoid(host)
-                self._drop()
-                return None
+                process = lane.running(self._made)
+            except (ChildTrouble, OSError, RuntimeError) as error:  # no more processes, no more threads
+                raise _NoProcess(str(error)) from error
+            try:
+                return ask(process, most.within(lane.limits))
             except BaseException:  # an answer that is on its way must not become that for the next page
-                self._drop()
+                lane.drop()
                 raise
 
-    def _drop(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
+    def _made(self) -> ReadingProcess:
+        with self._making:
+            if self._maker is not None and not self._maker.is_alive:
+                self._maker.kill()  # dead already; it still has our end of the connection
+                self._maker = None
+            if self._maker is None:
+                if self._starter is None:
+                    self._starter = ThreadPoolExecutor(1, "reader")
+                self._maker = self._starter.submit(ProcessMaker).result()
+            return self._maker.make()
 
-    def _avoid(self, host: str) -> None:
-        self._avoided[host] = None
-        if len(self._avoided) > _MAX_AVOIDED:
-            del self._avoided[next(iter(self._avoided))]
 
-    def _running(self) -> ReadingProcess:
-        if self._process is not None and not self._process.is_alive:
-            self._drop()  # dead already; it still has our end of the connection
-        if self._process is None:
-            if self._starter is None:
-                self._starter = ThreadPoolExecutor(1, "reader")
-            self._process = self._starter.submit(ReadingProcess).result()
-        return self._process
+class _NoProcess(Exception):
+    """It cannot be read outside now, which is not its own fault. Says why."""
+
+
+@contextlib.contextmanager
+def _released(held: "threading.Lock | None") -> Iterator[None]:
+    """Without the lock, if there is one."""
+    if held is None:
+        yield
+        return
+    held.release()
+    try:
+        yield
+    finally:
+        held.acquire()

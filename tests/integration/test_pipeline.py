@@ -13,7 +13,6 @@ import client.pipeline
 import common.loop
 from client.bundler import Harvest
 from client.pipeline import Pipeline
-from client.reading.reader import Reader
 from client.results import MinedPage
 from client.spool import Spool
 from common.bundle import BundleWriter
@@ -108,10 +107,10 @@ def test_stopped_with_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_our_own_mistakes_cost_one_page_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = client.pipeline.mine
 
-    def mine(result: Any, settings: JobSettings, reader: Reader) -> MinedPage:
+    def mine(result: Any, settings: JobSettings, *more: Any) -> MinedPage:
         if result.task.url.endswith("/s1/1.html"):
             raise RuntimeError("a mistake")
-        return real(result, settings, reader)
+        return real(result, settings, *more)
 
     monkeypatch.setattr(client.pipeline, "mine", mine)
     with (

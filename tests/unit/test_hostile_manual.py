@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from client import bounds, encoding, fields, links, robots, rules, sitemaps
-from client.reading import child, reader
+from client.reading import reader
 from common import urls
 from common.settings import UrlServerSettings, default_of, keys_of, written
 from common.wire import Outcome
@@ -44,4 +44,11 @@ def test_other_limits() -> None:
     assert f"at most {bounds.MAX_TAGS:,} tags" in PAGE
     assert f"{bounds.HARMLESS_TAGS:,} tags, and little formatting" in PAGE
     assert float(LIMITS["reading a page"]) == reader.MAX_SECONDS
-    assert f"seconds, and {child.MAX_PAGE_MEMORY >> 20} MB" in PAGE
+    assert f"seconds of processor time, and {reader.MAX_PAGE_MEMORY >> 20} MB" in PAGE
+    assert f"with {reader.MAX_SITEMAP_SECONDS:.0f} s and {reader.MAX_SITEMAP_MEMORY >> 20} MB" in PAGE
+    per_tag, per_byte = 1e6 * bounds._SECONDS_PER_TAG, 1e6 * bounds._SECONDS_PER_BYTE
+    assert f"{bounds._SECONDS} s, {per_tag:g} µs a tag and {per_byte:g} µs a byte" in PAGE
+    assert bounds.seconds_for(b"<" * 2 * bounds.MAX_BYTES) == reader.MAX_SECONDS
+    assert f"each page has {reader._MOMENT.seconds} s and {reader._MOMENT.memory_bytes >> 20} MB" in PAGE
+    assert f"with up to {reader._WHILE.seconds} s" in PAGE
+    assert reader.MAX_LAID_ASIDE == 8, "as the page says"

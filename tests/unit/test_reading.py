@@ -4,17 +4,20 @@ import gzip
 import logging
 import os
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from client.children import ChildTrouble
-from client.reading.process import ReadingProcess
-from client.reading.reader import Reader
+from client.reading.process import Limits, OutOfTime, ProcessMaker, ReadingProcess
+from client.reading.reader import MAX_PAGE_MEMORY, Reader
 from client.reading.seen import Seen, Wanted, see
 from client.sitemaps import Sitemap, read
 from tests.waiting import wait_until
 
 ALL = Wanted(unfollowed=True, shown=True)
+PLENTY = Limits(60.0, MAX_PAGE_MEMORY)
 HTML = (
     "<title>T \N{SNOWMAN}</title><base href=/b/><meta name=Keywords content='a, b'><p>One<a href=x>two</a>"
     "<a rel=nofollow href=y>three</a><img src=z><p>four"
@@ -50,23 +53,26 @@ def test_it_can_cross_a_border() -> None:
 
 
 def test_another_process_sees_the_same() -> None:
-    process = ReadingProcess()
+    maker = ProcessMaker()
+    process = maker.make()
     for html in (HTML, b"", RISKY, "\ud800".encode("utf-8", "surrogatepass") + b"\x00\xff"):
-        assert process.read(html, ALL, 60.0) == see(html, ALL)
-    process.end()
-    assert not process.is_alive
+        assert Seen.unpacked(process.read(html, ALL, PLENTY)) == see(html, ALL)
+    maker.end()
+    wait_until(lambda: not process.is_alive, 10)
+    assert not maker.is_alive
 
 
 def test_harmless_pages_start_no_process(reader: Reader) -> None:
     assert reader.read(HTML, ALL, "a") == see(HTML, ALL)
-    assert reader._process is None
+    assert reader._maker is None
 
 
 def test_other_pages_are_read_outside(reader: Reader) -> None:
     for _ in range(2):
         assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL)
-    assert reader._process is not None
-    assert reader._process.is_alive
+    first = reader._page_lanes[0]._process
+    assert first is not None
+    assert first.is_alive
 
 
 def test_a_page_that_takes_too_long_is_read_in_part_and_its_host_gets_no_more_time(
@@ -78,7 +84,7 @@ def test_a_page_that_takes_too_long_is_read_in_part_and_its_host_gets_no_more_ti
     assert 0 < seen.length < len(HTML + BOMB)
     assert "did not answer in time" in caplog.text
     assert reader.read(RISKY, ALL, "hostile.example").length < len(RISKY)
-    assert reader._process is None, "nobody was asked"
+    assert [lane._process for lane in reader._page_lanes] == [None] * 3, "nobody was asked"
     reader.close()
 
 
@@ -92,12 +98,49 @@ def test_too_much_memory_ends_the_process_of_the_page_only(reader: Reader, caplo
     assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL)
 
 
+def test_all_of_them_killed_are_started_again(reader: Reader) -> None:
+    reader.read(RISKY, ALL, "a")
+    maker, process = reader._maker, reader._page_lanes[0]._process
+    assert maker is not None
+    assert process is not None
+    os.kill(maker._process.pid, signal.SIGKILL)
+    wait_until(lambda: not process.is_alive, 10)
+    assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL)
+    assert reader._maker is not maker
+
+
+def test_time_is_that_of_the_processor() -> None:
+    """Whatever else the machine does."""
+    maker = ProcessMaker()
+    with pytest.raises(OutOfTime):
+        maker.make().read(BOMB, ALL, Limits(0.2, MAX_PAGE_MEMORY))
+    process = maker.make()
+    os.kill(process._pid, signal.SIGSTOP)
+    with pytest.raises(OutOfTime):
+        process.read(HTML, ALL, Limits(0.1, MAX_PAGE_MEMORY))
+    process.kill()
+    maker.end()
+
+
+def test_a_lock_of_the_caller_is_let_go_while_a_page_is_read_outside(reader: Reader) -> None:
+    held = threading.Lock()
+    process = reader._page_lanes[0].running(reader._made)
+    os.kill(process._pid, signal.SIGSTOP)
+    with held, ThreadPoolExecutor(1) as pool:
+        other = pool.submit(held.acquire, timeout=30)
+        wait = pool.submit(os.kill, process._pid, signal.SIGCONT)
+        wait.add_done_callback(lambda _: held.release())
+        assert reader.read(RISKY, ALL, "a", held) == see(RISKY, ALL)
+        assert other.result()
+        assert held.locked(), "it has it again"
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_process_that_was_killed_is_started_again(reader: Reader, number: int) -> None:
     reader.read(RISKY, ALL, "a")
-    process = reader._process
+    process = reader._page_lanes[0]._process
     assert process is not None
-    os.kill(process._process.pid, number)
+    os.kill(process._pid, number)
     wait_until(lambda: not process.is_alive, 10)
     assert reader.read(RISKY, ALL, "a") == see(RISKY, ALL)
 
@@ -109,7 +152,7 @@ def test_without_a_process_pages_are_read_in_part(
         raise BlockingIOError("no more processes")
 
     with monkeypatch.context() as patch:
-        patch.setattr("client.reading.reader.ReadingProcess", refuse)
+        patch.setattr("client.reading.reader.ProcessMaker", refuse)
         with caplog.at_level(logging.WARNING):
             assert reader.read(RISKY, ALL, "a").title == "T ☃"
     assert "no more processes" in caplog.text
@@ -117,13 +160,18 @@ def test_without_a_process_pages_are_read_in_part(
 
 
 def test_it_ends_when_nobody_talks_to_it_any_more() -> None:
-    process = ReadingProcess()
-    process.read(HTML, ALL, 60.0)
-    process.link.shutdown(2)
+    maker = ProcessMaker()
+    process = maker.make()
+    process.read(HTML, ALL, PLENTY)
+    process._link.shutdown(2)
     wait_until(lambda: not process.is_alive, 10)
     with pytest.raises(ChildTrouble, match="ended its process"):
-        process.read(HTML, ALL, 60.0)
-    process.kill()
+        process.read(HTML, ALL, PLENTY)
+    maker.link.shutdown(2)
+    wait_until(lambda: not maker.is_alive, 10)
+    with pytest.raises((ChildTrouble, OSError)):
+        maker.make()
+    maker.kill()
 
 
 def test_an_answer_that_nobody_took_is_not_given_for_the_next_page(
@@ -166,16 +214,18 @@ def test_sitemaps_say_the_same_everywhere(reader: Reader, name: str) -> None:
 
 def test_small_sitemaps_start_no_process(reader: Reader) -> None:
     assert len(reader.read_sitemap(XML, SITEMAP, "").entries) == 1_000
-    assert reader._process is None
+    assert reader._maker is None
 
 
 def test_large_ones_are_read_outside(reader: Reader) -> None:
     bomb = gzip.compress(b"<urlset>" + b" " * 60_000_000)
     assert "longer than" in reader.read_sitemap(bomb, SITEMAP, "").problem
-    assert reader._process is not None
+    assert reader._maker is not None
 
 
 def test_a_sitemap_that_cannot_be_read_says_so(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("client.reading.reader.MAX_SITEMAP_SECONDS", 0.2)
-    os.kill(reader._running()._process.pid, signal.SIGSTOP)
+    def fail(*_: object) -> None:
+        raise OutOfTime("did not answer in time")
+
+    monkeypatch.setattr(ReadingProcess, "_answer", fail)
     assert reader.read_sitemap(gzip.compress(XML), SITEMAP, "").problem == "takes too long to read, or too much memory"
