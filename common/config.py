@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from common.errors import ConfigError
 from common.expressions import BadExpression
+from common.files import refuse_strangers
 from common.settings import SECTIONS, Key, Settings, default_of, keys_of, written
 from common.tokens import from_environment, warn_if_open, warn_of_line, with_tokens
 
@@ -52,11 +53,14 @@ def load(folder: Path, file: Path | None = None) -> Settings:
 
 
 def _load(folder: Path, file: Path | None) -> Settings:
+    refuse_strangers(folder)
     if file is None:
         places = (folder / FILE_NAME, folder / "config" / FILE_NAME)
         file = next(filter(os.path.lexists, places), None)
         if file is None:
             return Settings(folder=folder)
+        for path in (file.parent, file):  # nobody has named it
+            refuse_strangers(path)
     settings = _read(file, folder)
     if any(getattr(settings, attribute).token for attribute in OWNERS):
         warn_if_open(file, "holds a token")

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from common.errors import ConfigError
+
 TEMPORARY_SUFFIX = ".part"
 PRIVATE_UMASK = 0o077
 _OTHERS = 0o077  # all that group and others could be allowed
@@ -41,10 +43,23 @@ def keep_private() -> None:
     os.umask(PRIVATE_UMASK)
 
 
+def refuse_strangers(path: Path) -> None:
+    """ConfigError for what another user of the machine has put into a folder where everybody may write: it would decide
+    what we run, and its links where we write. Root and the owner of the folder can do that anyway."""
+    path = path.absolute()
+    if not os.path.lexists(path):
+        return
+    folder, owner = path.parent.stat(), path.lstat().st_uid
+    if folder.st_mode & stat.S_IWOTH and owner not in (os.geteuid(), 0, folder.st_uid):
+        where = f"{path.parent} is a folder where everybody may write"
+        raise ConfigError(f"{path} belongs to another user, and {where}: choose another work folder")
+
+
 def private_folder(folder: Path) -> None:
     """A folder into which only its owner can look, whatever the umask; one of an earlier run is closed to others. It
     protects also those files in it that were made with other modes."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(stat.S_IRWXU, parents=True, exist_ok=True)
+    refuse_strangers(folder)
     mode = stat.S_IMODE(folder.stat().st_mode)
     wanted = stat.S_IRWXU | (mode & ~_OTHERS)
     if mode == wanted:

@@ -15,7 +15,7 @@ from common.config import add_common_options, add_options, from_options, given_o
 from common.contact import missing_contact
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
-from common.files import private_folder, publish
+from common.files import private_folder, publish, refuse_strangers
 from common.page import iso_time
 from common.secrets import host_secret
 from common.seeds import Seeds, add_seeds_option, start_addresses
@@ -103,6 +103,7 @@ def _checked(options: argparse.Namespace) -> Settings:
         raise ConfigError("give a start URL, such as: crawl http://example.org/")
     try:
         private_folder(settings.memory)
+        refuse_strangers(settings.folder / SUMMARY_NAME)
         if options.seeds:
             _take_in(seeds, settings.memory / SEEDS_NAME)
     except OSError as error:

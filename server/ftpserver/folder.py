@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from common.errors import ConfigError
+from common.files import refuse_strangers
 
 INCOMING = ".incoming"  # uploads under way; within Pages/, so that a rename is all it takes to store them
 LOCK = ".lock"
@@ -19,6 +20,7 @@ class PagesFolder:
         self.incoming = directory / INCOMING
         try:
             directory.mkdir(parents=True, exist_ok=True)
+            refuse_strangers(directory)
             self._lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ConfigError(f"directory = {directory} cannot be used: {error.strerror}") from error

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from common.config import load
+from common.errors import ConfigError
+from common.files import private_folder
 from onehost.parts import held_port
 from tests.integration.onecommand import Crawls
+from tests.processes import ROOT
 from tests.web.running import run_web
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -49,6 +53,72 @@ def squatter(port: int) -> subprocess.Popen[str]:
 
 def said(process: subprocess.Popen[str]) -> str:
     return process.communicate("that is all\n", timeout=60)[0]
+
+
+def put(path: Path, is_folder: bool = True) -> None:
+    """As a stranger does who was there first."""
+    path.mkdir() if is_folder else path.write_text("")
+    os.chown(path, STRANGER, STRANGER)
+
+
+PLANTED = {
+    "config.cfg": ("urlServer", "ftpServer", "crawl", "crawlAdmin", "clientCrawler", "crawlExport"),
+    "config": ("urlServer", "ftpServer", "crawl", "crawlAdmin", "clientCrawler", "crawlExport"),
+    ".mem": ("urlServer", "ftpServer", "crawl"),
+    ".client": ("clientCrawler",),
+    "Pages": ("ftpServer", "crawl"),
+    "summary.txt": ("crawl",),
+}
+COMMANDS = {
+    "urlServer": ("server.urlserver.main", "--server-port", "0", "http://a.example/"),
+    "ftpServer": ("server.ftpserver.main", "--ftp-port", "0"),
+    "crawl": ("onehost.main", "http://a.example/"),
+    "crawlAdmin": ("server.admin.main", "status"),
+    "clientCrawler": ("client.main", "foreground"),
+    "crawlExport": ("export.main", "files", "--output", "out"),
+}
+
+
+@needs_root
+@pytest.mark.parametrize(("planted", "command"), [(each, name) for each in PLANTED for name in PLANTED[each]])
+def test_what_a_stranger_has_put_there_is_not_used(tmp_path: Path, planted: str, command: str) -> None:
+    tmp_path.chmod(0o1777)
+    put(tmp_path / planted, is_folder="." not in planted[1:])
+    if planted == "config":
+        put(tmp_path / "config" / "config.cfg", is_folder=False)
+    module, *arguments = COMMANDS[command]
+    line = [sys.executable, "-m", module, *arguments, "--dir", tmp_path]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2)  # 1 if it is a part of crawl that refuses
+    assert f"{tmp_path / planted} belongs to another user" in done.stderr
+
+
+@needs_root
+def test_a_work_folder_that_a_stranger_has_made_is_not_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    put(tmp_path / "work")
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        load(tmp_path / "work")
+
+
+@needs_root
+@pytest.mark.parametrize(("mode", "owner", "of_folder"), [(0o777, 0, 0), (0o775, STRANGER, 0), (0o777, 1, 1)])
+def test_who_may_write_there_anyway_is_no_stranger(tmp_path: Path, mode: int, owner: int, of_folder: int) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "config.cfg").write_text("[settings]\nname = me\n")
+    os.chown(work, of_folder, 0)
+    os.chown(work / "config.cfg", owner, 0)
+    work.chmod(mode)
+    assert load(work).client.name == "me"
+
+
+def test_a_private_folder_is_never_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for the moment in which somebody could put something into it."""
+    before = os.umask(0)
+    monkeypatch.setattr(Path, "chmod", lambda *_: pytest.fail("it was open"))
+    private_folder(tmp_path / ".mem")
+    os.umask(before)
 
 
 @needs_root
