@@ -24,6 +24,7 @@ from typing import NamedTuple
 _LOYAL_SECONDS = 2.0  # so long a host waits for its last client before it goes to another one
 _ENOUGH_URLS = 50  # of a host without a delay, while others have nothing to do
 _HUNGRY_SECONDS = 30.0  # a client that has not asked for so long is not waiting any more
+_SWEEP_AFTER = 10_000  # new entries of the lines, at the least
 _ALL = sys.maxsize  # slots
 
 
@@ -73,6 +74,7 @@ class Turns:
         # An entry in a line whose order is not that of the offer any more is outdated.
         self._line: Line = []
         self._lines: defaultdict[str, Line] = defaultdict(list)  # of each last client
+        self._stood = 0  # entries since the lines were swept
         self._parked: defaultdict[str, list[int]] = defaultdict(list)  # slot in use -> hosts that wait for it
         self._slot_ready: dict[str, float] = {}  # slot -> no request before; until that is over
         self._grants: defaultdict[str, dict[str, dict[int, Grant]]] = defaultdict(dict)  # slot -> client -> job
@@ -111,6 +113,28 @@ class Turns:
         heapq.heappush(self._line, (max(ready_at, free_at + _LOYAL_SECONDS if client else 0.0), order, host))
         if client:
             heapq.heappush(self._lines[client], (ready_at, order, host))
+        self._stood += 1
+
+    def _sweep(self) -> None:
+        """An outdated entry leaves a line only at its head, which it may never reach: who gets all that it wants from
+        its own line takes nothing from the common one. Looking through all is paid for by the many that came since."""
+        if self._stood <= max(_SWEEP_AFTER, 2 * len(self._offers)):
+            return
+        self._stood = 0
+        offers, ranks = self._offers, self._ranks
+        for line in (self._line, *self._lines.values()):
+            line[:] = [
+                item for item in line
+                if (offer := offers.get(item[2])) is not None and offer.order == item[1] and item[2] not in ranks
+            ]  # fmt: skip
+            heapq.heapify(line)
+        for client in [client for client, line in self._lines.items() if not line]:
+            del self._lines[client]
+
+    @property
+    def entries(self) -> int:
+        """How many entries the lines have, also those that are outdated."""
+        return len(self._line) + sum(map(len, self._lines.values()))
 
     def next_ready(self) -> float | None:
         """When the next host that nobody holds is ready; None if there is none."""
@@ -132,6 +156,7 @@ class Turns:
 
         `slots`: those of what was picked for the same job before; what is picked now comes to it. `has_some`: it has
         got some already, so hosts that wait for their last client are left to that one."""
+        self._sweep()
         share = self.fair_share(client, now, slots)
         picked = self._ranked(client, now) if self._ranks else []
         kept = self._kept(client, share)

@@ -11,6 +11,7 @@ from server.frontier import hosts as hosts_module
 from server.frontier.frontier import Leased, Rules
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Table
+from server.frontier.turns import Turns
 from tests.frontier import Case, Make, pages, urls_of
 
 pytestmark = pytest.mark.contract
@@ -293,3 +294,22 @@ def test_the_length_of_a_queue_costs_nothing(tmp_path: Path) -> None:
         case.close()
     assert rows[0] == rows[1]
     assert 500 <= rows[0] < 600
+
+
+def test_hosts_that_are_always_with_the_same_clients_leave_no_trail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each turn of a host used to leave an entry behind in the common line, for ever: about 110 bytes."""
+    monkeypatch.setattr("server.frontier.turns._SWEEP_AFTER", 100)
+    turns, now, most = Turns(1), 0.0, 0
+    for host in range(40):
+        turns.offer(host, f"slot {host}", 0.0, now, False, "")
+    for job in range(2_000):
+        client = f"client {job % 2}"
+        now += 1.0
+        picked = turns.pick(client, now, 5, set())
+        assert len(picked) == 5
+        for host in picked:
+            turns.hold(host, f"slot {host}", client, job, 1, False)
+            turns.settle(host, client, job, 1, now + 1.0)
+            turns.offer(host, f"slot {host}", now + 1.0, now, False, client)
+        most = max(most, turns.entries)
+    assert most < 2 * 40 + 2 * 120
