@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 LIBRARIES = {
     "": ("ada_url", "re2", "url_normalize", "zstandard"),
-    "server": ("cgi", "cheroot", "lxml", "OpenSSL", "publicsuffixlist", "pyftpdlib", "rocksdict", "spyne"),
+    "server": ("cgi", "h11", "lxml", "OpenSSL", "publicsuffixlist", "pyftpdlib", "rocksdict", "spyne"),
     "client": ("brotli", "bs4", "certifi", "daemon", "protego", "pycurl", "selectolax", "zeep"),
 }
 _BAD_USAGE = 2

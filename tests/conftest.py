@@ -1,5 +1,6 @@
 """Fixtures that several files share."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,16 @@ from tests.frontier import Case, Make
 from tests.memory_store import MemoryStore
 
 STORES = [RocksStore, MemoryStore]  # another store joins here, and every contract test runs on it
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A command that a test has called in this process may have sent the logs elsewhere, and set their level."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 @pytest.fixture(params=STORES)

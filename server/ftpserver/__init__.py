@@ -7,7 +7,7 @@
     inbox       at RNTO: verified against the manifest, then renamed into Pages/<domain>/ and handed to the catalogue
     quarantine  where a bundle goes that is not what its manifest says; the client is told to send it again
     accounts    who may log in                      server      connections and threads
-    lobby       how many connections may wait       places      how many sessions there may be
+    places      how many sessions there may be
     folder      Pages/ belongs to one process       main        the command
 
 The client sees the same in replies: 250 it is stored, 4xx send it again later, 5xx sending it again is of no use.

@@ -8,8 +8,10 @@ from typing import Any
 
 from pyftpdlib.handlers import FTPHandler
 
-from server.ftpserver.lobby import LOGIN_SECONDS, MAX_BYTES, MAX_LINES
+from server.lobby import STAY_SECONDS
 
+MAX_BYTES = 1000  # sent before the end of the login: ours takes 200
+MAX_LINES = 20  # ours takes 5
 _BUFFER_BYTES = 1 << 16
 
 log = logging.getLogger(__name__)
@@ -28,7 +30,7 @@ class Newcomer(FTPHandler):
         self._waiting_lines: list[bytes] | None = None  # while there is a list, nothing is answered
         super().__init__(conn, server, ioloop)
         if self.connected:
-            self.call_later(LOGIN_SECONDS, self.end, "421 That took too long.")
+            self.call_later(STAY_SECONDS, self.end, "421 That took too long.")
 
     def leave_main_loop(self) -> None:
         """The last that the main thread does for it."""
@@ -115,6 +117,9 @@ class Newcomer(FTPHandler):
             self.end("421 Nothing may follow AUTH before the handshake.")
         else:
             super().ftp_AUTH(line)
+
+    def send_away(self) -> None:
+        self.end("421 Too many connections that do not log in.")
 
     def end(self, reply: str) -> None:
         """Close, with a last word if it can be said at once: nobody waits for a client that does not read."""

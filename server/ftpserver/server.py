@@ -5,7 +5,6 @@ max_connections_per_address for one address; who logs in beyond that gets a 421.
 """
 
 import logging
-import resource
 import socket
 import sys
 import threading
@@ -15,15 +14,17 @@ from typing import Any
 from pyftpdlib.servers import FTPServer, ThreadedFTPServer
 
 from common.errors import ConfigError
+from common.handles import allow_open_files
 from common.settings import FtpServerSettings
 from server.ftpserver.accounts import Account
 from server.ftpserver.inbox import Inbox
-from server.ftpserver.lobby import MAX_WAITING, Lobby
-from server.ftpserver.places import Places
 from server.ftpserver.session import DataChannel, Session, offered
+from server.lobby import MAX_WAITING, Lobby
+from server.places import Places
 
 WAKE_SECONDS = 0.2  # how often a waiting thread looks whether the server ends
 _BACKLOG = 1000  # connections that the system keeps until they are accepted
+_OTHER_FILES = 100
 _FILES_PER_CONNECTION = 6  # control, poll, listening and data sockets, the upload, one to spare
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class FtpServer(ThreadedFTPServer):
 def make_server(settings: FtpServerSettings, folder: Path, inbox: Inbox, shared_port: bool = False) -> FtpServer:
     """A server that listens already; ConfigError if it cannot. Relative names of files count from `folder`."""
     handler = _handler_class(settings, folder, inbox)
-    _allow_open_files(settings.max_connections)
+    allow_open_files(_OTHER_FILES + MAX_WAITING + _FILES_PER_CONNECTION * settings.max_connections)
     address = (settings.ip, settings.ftp_port)
     try:
         shared = socket.create_server(address, backlog=_BACKLOG, reuse_port=True) if shared_port else None
@@ -131,15 +132,6 @@ def _tls_handler_class(certificate: Path, key: Path, shared: dict[str, Any]) -> 
         "proto_cmds": offered(TLS_FTPHandler.proto_cmds),
     }
     return type("TlsSession", (Session, TLS_FTPHandler), shared)
-
-
-def _allow_open_files(connections: int) -> None:
-    """Without a free file number nothing can be accepted. The usual limit of 1,024 is for 170 connections."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 100 + MAX_WAITING + _FILES_PER_CONNECTION * connections
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _words(error: Exception) -> str:

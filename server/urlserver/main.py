@@ -22,7 +22,8 @@ from server.admin.operator import Operator
 from server.frontier.frontier import Frontier, FrontierError
 from server.frontier.store import StoreError
 from server.opening import ADDRESS_NAME, open_frontier
-from server.urlserver.http import Guard, HttpServer, quiet_lost_connections
+from server.urlserver.guard import Guard
+from server.urlserver.http import HttpServer
 from server.urlserver.journal import Journal
 from server.urlserver.service import UrlService
 from server.urlserver.soap import application, wsdl
@@ -41,7 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         keep_private()
         settings = from_options(options, ("url_server", "ftp_server"))
         logs.set_up(settings.url_server.log_level)
-        quiet_lost_connections()
         starts = start_addresses((*settings.url_server.start_urls, *options.urls))
         _run(settings, chain(starts, Seeds(options.seeds, _say)), options.one_round, options.shared_port)
     except (PavoukError, StoreError, FrontierError, OSError) as error:
@@ -84,7 +84,7 @@ def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port
     try:
         _serve(settings, starts, http, url, one_round)
     finally:
-        http.stop()  # its threads would keep the process alive
+        http.close()
 
 
 def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str, one_round: bool) -> None:
@@ -100,7 +100,7 @@ def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
     admin = AdminApp(Operator(frontier, settings))
-    guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin)
+    guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin, server.ip)
     ticking = _Ticker(frontier, journal)
     threading.Thread(target=_stop_when_told, args=(Ending(), http), name="ending", daemon=True).start()
     ticking.start()
@@ -111,7 +111,7 @@ def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str
     # now stays, so it need not be looked at: that saves 12 ms each time.
     gc.freeze()
     try:
-        http.serve(guard)
+        http.serve(guard, settings.memory)
     finally:
         address.unlink(missing_ok=True)
         ticking.stop()

@@ -1,7 +1,6 @@
 """What urlServer answers beside SOAP: an operator's commands as JSON, at /admin.
 
-The guard has looked at token and size before. A web page that is open in a browser on the host must not be able to
-command the crawl, so a request needs the Content-Type of JSON and must not come from a page.
+The guard has looked at token, size and origin before.
 """
 
 import json

@@ -20,11 +20,12 @@ from client.uploader import Uploader
 from common.errors import RemoteUnavailable
 from common.secrets import FTP_USER, ftp_password
 from common.settings import FtpServerSettings
-from server.ftpserver import lobby
+from server import lobby
+from server.ftpserver import login
 from server.ftpserver.folder import PagesFolder
 from server.ftpserver.inbox import Inbox
-from server.ftpserver.lobby import Lobby
-from server.ftpserver.places import IDLE_SECONDS, Places
+from server.lobby import Lobby
+from server.places import IDLE_SECONDS, Places
 from tests.bundles import make_bundle
 from tests.certificates import make_certificate
 from tests.ftp import TOKEN, FtpServer, run_ftp_server, stored_bundles
@@ -188,7 +189,7 @@ def test_who_connects_has_no_thread_before_the_login(door: Door) -> None:
 
 def test_a_byte_now_and_then_buys_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time counts from the connection, not from the last byte."""
-    monkeypatch.setattr("server.ftpserver.login.LOGIN_SECONDS", 1.0)
+    monkeypatch.setattr("server.ftpserver.login.STAY_SECONDS", 1.0)
     with served_here(tmp_path) as address, socket.create_connection(address, timeout=20) as connection:
         connection.settimeout(0.05)
         heard, began = b"", time.monotonic()
@@ -263,7 +264,7 @@ class Guest:
         self.remote_ip = address
         self._gone = gone
 
-    def end(self, reply: str) -> None:
+    def send_away(self) -> None:
         self._gone.append(self.remote_ip)
 
 
@@ -333,7 +334,7 @@ def test_logged_in_and_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: tuple[str, ...], tls: bool
 ) -> None:
     """All places of an address are held, with a data connection that is never used or without: one makes room."""
-    monkeypatch.setattr("server.ftpserver.places.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("server.places.IDLE_SECONDS", 0.2)
     certificate, key = make_certificate(tmp_path) if tls else (Path(), Path())
     paths = {"tls_cert": str(certificate), "tls_key": str(key)} if tls else {}
     context = ssl.create_default_context(cafile=certificate) if tls else None
@@ -378,9 +379,9 @@ def test_a_transfer_that_crawls_is_ended(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_limits_are_those_of_the_manual() -> None:
     manual = (Path(__file__).parents[2] / "manual" / "ftp.md").read_text()
     for words in (
-        f"{lobby.LOGIN_SECONDS:g} seconds", f"{lobby.MAX_WAITING} connections",
-        f"{lobby.MAX_WAITING_PER_NETWORK} from one", f"{lobby.MAX_BYTES:,} bytes",
-        f"{lobby.MAX_LINES} lines", f"{IDLE_SECONDS:g} seconds",
+        f"{lobby.STAY_SECONDS:g} seconds", f"{lobby.MAX_WAITING} connections",
+        f"{lobby.MAX_WAITING_PER_NETWORK} from one", f"{login.MAX_BYTES:,} bytes",
+        f"{login.MAX_LINES} lines", f"{IDLE_SECONDS:g} seconds",
         "1,000 bytes a second",
     ):  # fmt: skip
         assert words in manual, words

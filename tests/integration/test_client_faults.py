@@ -117,7 +117,7 @@ class Faults:
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
     monkeypatch.setattr(common.loop, "_LONGEST_SECONDS", 0.05)
-    monkeypatch.setattr("common.bundle._PIECE_BYTES", 2_000)  # so that there is something to squeeze
+    monkeypatch.setattr("common.bundle.writer._PIECE_BYTES", 2_000)  # so that there is something to squeeze
     monkeypatch.setattr(client.outbox, "_STOP_SHIP_SECONDS", 5.0)
     return Faults(monkeypatch)
 

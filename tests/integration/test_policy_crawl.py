@@ -183,7 +183,7 @@ def test_rules_that_change_count_for_what_is_queued(crawls: Crawls) -> None:
 MISTAKES = [
     (("--reject", "fine", "--reject", "(un"), "--reject fine (un: '(un' is no regular expression (RE2): missing )"),
     (("--accept", "*.html"), "no argument for repetition operator: *"),
-    (("--scope", "galaxy"), "--scope galaxy: expected one of nothing, free, domain, host, path"),
+    (("--scope", "galaxy"), "--scope galaxy: expected one of nothing, free, domain, site, host, path"),
     (("--max-path-repeats", "often"), "expected a whole number from 0 to 2000"),
     (("ftp://example.org/",), "start URL 'ftp://example.org/' is no http or https URL"),
 ]

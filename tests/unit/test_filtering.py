@@ -171,7 +171,7 @@ ENDINGS = {
     "computes": ("import re\ndef keep(page): return bool(re.match('(a+)+b', 'a' * 99))", "did not answer in time"),
     "stops": ("import os, signal\ndef keep(page): os.kill(os.getpid(), signal.SIGSTOP)", "did not answer in time"),
     "talks": (
-        "import os\ndef keep(page):\n for n in range(3, 20):\n  try: os.write(n, b'hello\\n')\n  except OSError: pass",
+        "import os\ndef keep(page):\n for n in range(3, 300):\n  try: os.write(n, b'hello\\n')\n  except OSError: pass",
         "wrote to a connection that is not its own",
     ),
     "deaf": ("import os\ndef keep(page): os.closerange(3, 99); os.abort()", "ended its process (signal 6)"),

@@ -1,6 +1,7 @@
-"""Where a connection is until it has logged in: it has no thread, little time, and no place that a session could miss.
+"""Where a connection is until it has said who it is: it has no thread, little time, and no place that
+others could miss.
 
-Used by the main thread only.
+Used by one thread only: the one that reads from all such connections.
 """
 
 import ipaddress
@@ -8,9 +9,7 @@ import logging
 from collections import Counter
 from typing import Protocol
 
-LOGIN_SECONDS = 10.0  # from the connection to the end of the login, whatever is sent meanwhile
-MAX_BYTES = 1000  # sent before the end of the login: ours takes 200
-MAX_LINES = 20  # ours takes 5
+STAY_SECONDS = 10.0  # from the connection to the end of the login, whatever is sent meanwhile
 MAX_WAITING = 100
 MAX_WAITING_PER_NETWORK = 20
 _TOLD_OF = 1000  # one in so many that are sent away
@@ -19,16 +18,16 @@ log = logging.getLogger(__name__)
 
 
 class Guest(Protocol):
-    """A connection that has not logged in."""
+    """A connection of which nothing is known but its address."""
 
     remote_ip: str
 
-    def end(self, reply: str) -> None:
-        """Say a last word, if it can be said at once, and close; calls `leave`."""
+    def send_away(self) -> None:
+        """Say a last word, if it can be said at once, and close."""
 
 
 class Lobby:
-    """Keeps the newest: somebody who means to log in does so in a moment, so the oldest is the one that has to go."""
+    """Keeps the newest: who means to log in does so in a moment, so the oldest is the one that has to go."""
 
     def __init__(self, in_all: int = MAX_WAITING, per_network: int = MAX_WAITING_PER_NETWORK) -> None:
         self._in_all = in_all
@@ -58,7 +57,7 @@ class Lobby:
                 "%s: too many connections that do not log in; %d were closed so far", guest.remote_ip, self._sent_away
             )
         self.leave(guest)
-        guest.end("421 Too many connections that do not log in.")
+        guest.send_away()
 
 
 def _network_of(address: str) -> str:
