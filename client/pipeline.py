@@ -26,6 +26,7 @@ from client.coordinator import Coordinator
 from client.downloads import Download, Fetched, failed
 from client.fetcher import Visit
 from client.jobs import ActiveJob, Jobs
+from client.line import Line
 from client.miner import mine
 from client.outbox import Outbox, delivery_of
 from client.patience import Stopped, level_of, wait_seconds
@@ -68,7 +69,8 @@ class Pipeline:
         self._to_mine: queue.Queue[Fetched | None] = queue.Queue(maxsize=2 * pairs)
         self._room = Room(_ROOM_BYTES)
         self._recent = RecentlySent()
-        self._reader = Reader()
+        self._line = Line(self._to_mine, pairs)
+        self._reader = Reader(aside=self._line.aside)
         self._origins = listing.Origins(services.clock)
         self._mining_large = threading.Lock()
         self._jobs = Jobs(services.spool)
@@ -95,7 +97,7 @@ class Pipeline:
             _log.info("stopped; what was in the spool is still there")
             return
         self._outbox.start()
-        mining = self._pairs + MAX_LAID_ASIDE  # so that there are always enough for what is read at once
+        mining = self._pairs + MAX_LAID_ASIDE  # so that there are always as many at work as there are pairs
         mines = [self._begin_mining(number) for number in range(1, mining + 1)]
         downloads = [self._begin_download(number) for number in range(1, self._pairs + 1)]
         self._request = self._services.spool.request()
@@ -295,7 +297,7 @@ class Pipeline:
 
     def _begin_mining(self, number: int) -> threading.Thread:
         loop: Loop[Fetched] = self._loop("datamine")
-        return self._begin(str(number), lambda: loop.run(self._to_mine.get, self._mine, self._not_mined))
+        return self._begin(str(number), lambda: loop.run(self._line.take, self._mine, self._not_mined))
 
     def _mine(self, fetched: Fetched) -> None:
         active = self._jobs.of(fetched.job)

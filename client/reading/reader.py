@@ -1,10 +1,10 @@
 """Reads pages and sitemaps for the datamine threads: harmless ones here, others in processes that can be ended."""
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 from client import bounds, sitemaps
 from client.children import ChildTrouble
@@ -35,8 +35,12 @@ class Reader:
     read.
     """
 
-    def __init__(self, max_seconds: float = MAX_SECONDS) -> None:
+    def __init__(
+        self, max_seconds: float = MAX_SECONDS, aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """`aside` is entered while a thread waits for a page that takes long."""
         self._max_seconds = max_seconds
+        self._aside = aside
         self._turn = threading.Lock()  # more at once would only wait for the interpreter lock
         moment, for_a_while = Lane(_MOMENT), Lane(_WHILE)
         self._page_lanes = moment, for_a_while, Lane(Limits(max_seconds, MAX_PAGE_MEMORY))
@@ -93,9 +97,10 @@ class Reader:
     def _outside(self, ask: Ask, lanes: Sequence[Lane], most: Limits, host: str, size: int) -> bytes | None:
         """From lane to lane, until it is read or has had the most that it may have; None if it does not work."""
         trouble: Exception | None = None
-        with contextlib.ExitStack() as place:
+        with ExitStack() as place:
             for lane in lanes:
                 if lane is lanes[1]:  # not read within the moment
+                    place.enter_context(self._aside())  # before the place: who works must not wait for one
                     if not self._places.take():
                         trouble = _NoProcess("has no place for more pages that take long")
                         break
@@ -148,7 +153,7 @@ class _NoProcess(Exception):
     """It cannot be read outside now, which is not its own fault. Says why."""
 
 
-@contextlib.contextmanager
+@contextmanager
 def _released(held: "threading.Lock | None") -> Iterator[None]:
     """Without the lock, if there is one."""
     if held is None:
