@@ -125,7 +125,7 @@ class Connection:
         transport, _ = await self._loop.connect_accepted_socket(
             lambda: protocol, self._socket, ssl=self._hall.tls, **(times if self._hall.tls else {})
         )
-        transport.set_write_buffer_limits(0)  # so that `drain` waits until all is gone
+        transport.set_write_buffer_limits(1, 0)  # so that `drain` waits until all is gone; TLS never wakes up with 0, 0
         self._writer = asyncio.StreamWriter(transport, protocol, self._reader, self._loop)
         return transport
 
@@ -197,11 +197,12 @@ class Connection:
     async def _discard_body(self, head: Head) -> None:
         """What a client still sends of a request that is refused: closing with unread data would also throw away our
         answer."""
+        if not head.has_body:
+            return
         left = MAX_DISCARDED_BYTES if head.length is None else head.length - len(self._http.trailing_data[0])
-        if self._http.their_state is h11.SEND_BODY and left <= MAX_DISCARDED_BYTES:
-            async with asyncio.timeout(STAY_SECONDS):
-                while left > 0 and (data := await self._reader.read(_CHUNK_BYTES)):
-                    left -= len(data)
+        async with asyncio.timeout_at((self._loop.time() if self._is_known else self._began) + STAY_SECONDS):
+            while 0 < left <= MAX_DISCARDED_BYTES and (data := await self._reader.read(_CHUNK_BYTES)):
+                left -= len(data)
 
     async def _receive(self, end: float) -> None:
         async with asyncio.timeout_at(end):

@@ -48,6 +48,10 @@ class Head:
         return self.target.partition("?")[2]
 
     @property
+    def has_body(self) -> bool:
+        return "content-length" in self.headers or "transfer-encoding" in self.headers
+
+    @property
     def length(self) -> int | None:
         """Of the body; None if it is not told in a way that is taken here."""
         text = self.headers.get("content-length", "")

@@ -4,13 +4,21 @@ Each is answered with a sentence or closed, while a normal client is served at o
 """
 
 import re
+import socket
+import ssl
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 import requests
 
+from server import lobby
+from server.urlserver import connection
+from server.urlserver.guard import Answer, Guard, Head
+from tests.certificates import make_certificate
 from tests.urlserver import GET_TOTALS, NAMESPACE, Soap, address_of, envelope, serving
 
 SOON_SECONDS = 1.0  # what a normal call may take, whatever strangers do
@@ -203,3 +211,301 @@ def test_empty_rows_count(url: str) -> None:
 
 def test_the_number_of_rows_is_in_the_manual() -> None:
     assert "at most 10,000 rows" in (Path(__file__).parents[2] / "manual" / "soap.md").read_text()
+
+
+# --- connections that give nothing
+
+TOKEN = "a-token-for-tests"
+SLOW = {
+    "nothing": b"",
+    "half a line": b"POST / HT",
+    "half a head": b"POST / HTTP/1.1\r\nHost: localhost\r\n",
+    "a body, without a token": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n<",
+    "a body in pieces, without a token": (
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<"),
+    "a body, with a token": (
+        f"POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: text/xml\r\n"
+        "Content-Length: 9000000\r\n\r\n<").encode(),
+    "the answer to a large message, not read": (
+        f"GET /?wsdl HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n" * 50).encode(),
+    "a handshake": b"\x16\x03\x01\x02\x00\x01\x00",
+}  # fmt: skip
+
+
+def port_of(url: str) -> int:
+    return int(url.rsplit(":", 1)[1].strip("/"))
+
+
+def connected(url: str, tls: bool) -> socket.socket:
+    plain = socket.create_connection(("127.0.0.1", port_of(url)), timeout=10)
+    if not tls:
+        return plain
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(plain)
+
+
+def seconds_of(call: Callable[[], object]) -> float:
+    began = time.monotonic()
+    call()
+    return time.monotonic() - began
+
+
+@pytest.fixture(scope="module", params=["http", "https"])
+def guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str | bool]]:
+    """A server with a token: where it is, and how its certificate is verified."""
+    folder, options, verify = tmp_path_factory.mktemp("urlserver"), ["--token", TOKEN], True
+    if request.param == "https":
+        certificate, key = make_certificate(folder)
+        options, verify = [*options, "--tls-cert", certificate.name, "--tls-key", key.name], str(certificate)
+    with serving(folder, "--start-urls", "http://example.org/", *options) as program:
+        yield address_of(program), verify
+        assert seconds_of(program.stop) < 20
+        assert "Traceback" not in program.errors()
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_200_connections_that_give_nothing_hold_up_nobody(guarded: tuple[str, str | bool], name: str) -> None:
+    url, verify = guarded
+    is_tls = url.startswith("https")
+    with ExitStack() as opened:
+        for _ in range(200):
+            try:
+                each = opened.enter_context(connected(url, is_tls and name != "a handshake"))
+                each.sendall(SLOW[name])
+            except OSError:  # sent away while we were at it
+                continue
+        for _ in range(3):
+            seconds = seconds_of(lambda: Soap(url, TOKEN, verify).service.getTotals())  # with all that a tool kit asks
+            assert seconds < SOON_SECONDS
+        kept = Soap(url, TOKEN, verify)
+        for _ in range(10):
+            assert seconds_of(lambda: kept.service.getTotals()) < SOON_SECONDS
+
+
+def answer_of(peer: socket.socket, seconds: float = 30) -> bytes:
+    """Everything until the server closes."""
+    peer.settimeout(seconds)
+    parts = []
+    try:
+        while part := peer.recv(1 << 16):
+            parts.append(part)
+    except ConnectionError:
+        pass
+    return b"".join(parts)
+
+
+def test_strangers_are_closed_after_their_time(guarded: tuple[str, str | bool]) -> None:
+    url, _ = guarded
+    with ExitStack() as opened:
+        began = time.monotonic()
+        peers = []
+        for name in ("nothing", "half a line", "half a head", "a handshake"):
+            is_tls = url.startswith("https") and name != "a handshake"
+            peers.append(opened.enter_context(connected(url, is_tls)))
+            peers[-1].sendall(SLOW[name])
+        for peer in peers:
+            answer_of(peer)
+            assert time.monotonic() - began < lobby.STAY_SECONDS + 3
+
+
+def test_a_byte_now_and_then_buys_no_time(guarded: tuple[str, str | bool]) -> None:
+    url, _ = guarded
+    ended = threading.Event()
+
+    def drip(peer: socket.socket) -> None:
+        for _ in range(200):
+            try:
+                peer.sendall(b"X")
+            except OSError:
+                break
+            if ended.wait(0.1):
+                break
+
+    with connected(url, url.startswith("https")) as peer:
+        peer.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+        dripping = threading.Thread(target=drip, args=(peer,))
+        seconds = seconds_of(lambda: (dripping.start(), answer_of(peer)))
+        ended.set()
+        dripping.join()
+    assert seconds < lobby.STAY_SECONDS + 3
+
+
+def test_who_has_no_token_is_told_so_before_the_body_is_there(guarded: tuple[str, str | bool]) -> None:
+    url, _ = guarded
+    with connected(url, url.startswith("https")) as peer:
+        peer.sendall(SLOW["a body, without a token"])
+        peer.settimeout(SOON_SECONDS)
+        assert peer.recv(20).startswith(b"HTTP/1.1 401 ")
+
+
+def test_who_asks_first_is_told_whether_to_send(guarded: tuple[str, str | bool]) -> None:
+    url, _ = guarded
+    head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\nExpect: 100-continue\r\nConnection: close\r\n"
+    head += f"Content-Length: {len(GET_TOTALS)}\r\n"
+    for token, said in (("wrong", b"HTTP/1.1 401 "), (TOKEN, b"HTTP/1.1 100 ")):
+        with connected(url, url.startswith("https")) as peer:
+            peer.sendall(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
+            peer.settimeout(SOON_SECONDS)
+            assert peer.recv(20).startswith(said)
+            if token == TOKEN:
+                peer.sendall(GET_TOTALS)
+                assert b"getTotalsResponse" in answer_of(peer)
+
+
+BROKEN = {
+    "no HTTP": b"hello\r\n\r\n",
+    "FTP": b"USER pavouk\r\nPASS secret\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "no Host": b"POST / HTTP/1.1\r\n\r\n",
+    "two Hosts": b"POST / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "a length below zero": b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    "a head without an end": b"POST / HTTP/1.1\r\nX: " + b"x" * 40_000,
+    "many fields": b"POST / HTTP/1.1\r\n" + b"a: b\r\n" * 10_000,
+    "a folded field": b"POST / HTTP/1.1\r\nHost: localhost\r\n" + b" x\r\n" * 100 + b"\r\n",
+    "a proxy's request": b"GET http://example.org/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a tunnel": b"CONNECT example.org:443 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "an empty request": b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_request_gets_a_400_or_is_closed(guarded: tuple[str, str | bool], name: str) -> None:
+    url, verify = guarded
+    with connected(url, url.startswith("https")) as peer:
+        began = time.monotonic()
+        with suppress(ConnectionError):
+            peer.sendall(BROKEN[name])
+        answer = answer_of(peer)
+        assert time.monotonic() - began < lobby.STAY_SECONDS + 3
+    assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 501"))
+    assert Soap(url, TOKEN, verify).totals()["known"] == 1
+
+
+def test_messages_one_behind_another_are_all_answered(guarded: tuple[str, str | bool]) -> None:
+    url, _ = guarded
+    head = f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\nAuthorization: Bearer {TOKEN}\r\n"
+    one = f"{head}Content-Length: {len(GET_TOTALS)}\r\n\r\n".encode() + GET_TOTALS
+    last = one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+    with connected(url, url.startswith("https")) as peer:
+        peer.sendall(one * 20 + last)
+        assert answer_of(peer).count(b"</soap11env:Envelope>") == 21
+
+
+def test_the_limits_of_connections_are_those_of_the_manual() -> None:
+    manual = (Path(__file__).parents[2] / "manual" / "soap.md").read_text()
+    for words in (
+        f"{lobby.STAY_SECONDS:g} seconds", f"{lobby.MAX_WAITING} connections",
+        f"{lobby.MAX_WAITING_PER_NETWORK} of one", f"{connection.MAX_HEAD_BYTES:,} bytes",
+        f"{connection.IDLE_SECONDS:g} seconds", f"{connection.LEAST_BYTES_A_SECOND:,} bytes a second",
+        f"{connection.PARSED_AT_ONCE_BYTES // 1_000_000} MB",
+    ):  # fmt: skip
+        assert words in manual, words
+
+
+# --- who asks
+
+
+def nobody(environ: object, start_response: object) -> list[bytes]:
+    raise AssertionError("the guard must not call it")
+
+
+MESSAGE = {"host": "127.0.0.1:50001", "content-type": "text/xml", "content-length": "5"}
+FROM_PAGES = {
+    "another page": {"origin": "http://example.net"},
+    "a page of no origin": {"origin": "null"},
+    "a page of a bent name": {"host": "rebound.example:50001", "origin": "http://rebound.example:50001"},
+    "a bent name": {"host": "rebound.example:50001"},
+    "a bent name without a port": {"host": "rebound.example"},
+    "a bent name that looks like an address": {"host": "127.0.0.1.rebound.example:50001"},
+    "a bent name that begins like ours": {"host": "localhost.rebound.example"},
+    "an element of a page": {"sec-fetch-site": "cross-site"},
+    "a script of the same site": {"sec-fetch-site": "same-origin"},
+}
+OWN = ("127.0.0.1:50001", "127.0.0.1", "[::1]:50001", "[::1]", "localhost", "LocalHost:50001", "own.example:50001", "")
+
+
+@pytest.mark.parametrize("name", FROM_PAGES)
+@pytest.mark.parametrize("head", [
+    Head("POST", "/", MESSAGE), Head("POST", "/admin", MESSAGE | {"content-type": "application/json"}),
+    Head("GET", "/?wsdl", {"host": "127.0.0.1"}), Head("GET", "/anything", {"host": "127.0.0.1"}),
+])  # fmt: skip
+def test_nothing_is_said_to_web_pages(head: Head, name: str) -> None:
+    judged = Guard(nobody, b"<wsdl/>", "", 100, nobody).judged(
+        Head(head.method, head.target, {**head.headers, **FROM_PAGES[name]})
+    )
+    assert isinstance(judged, Answer)
+    assert judged.status == 403
+    assert b"<wsdl/>" not in judged.body
+
+
+@pytest.mark.parametrize("host", OWN)
+def test_own_names_are_taken(host: str) -> None:
+    guard = Guard(nobody, b"<wsdl/>", "", 100, nobody, "own.example")
+    headers = {**MESSAGE, "host": host} if host else {"content-type": "text/xml", "content-length": "5"}
+    assert guard.judged(Head("POST", "/", headers)) is nobody
+
+
+def test_with_a_token_any_name_will_do_but_no_page() -> None:
+    guard = Guard(nobody, b"<wsdl/>", TOKEN, 100, nobody)
+    headers = {**MESSAGE, "host": "crawl.example.org", "authorization": f"Bearer {TOKEN}"}
+    assert guard.judged(Head("POST", "/", headers)) is nobody
+    judged = guard.judged(Head("POST", "/", {**headers, "origin": "http://crawl.example.org"}))
+    assert isinstance(judged, Answer)
+    assert judged.status == 403
+
+
+def test_a_real_server_refuses_pages_and_bent_names(url: str) -> None:
+    for headers in ({"Origin": "http://rebound.example"}, {"Host": "rebound.example"}):
+        assert post(url, GET_TOTALS, **headers).status_code == 403
+        answer = requests.get(f"{url}?wsdl", headers=headers, timeout=20)
+        assert answer.status_code == 403
+        assert "definitions" not in answer.text
+    assert requests.get(f"{url}?wsdl", headers={"Sec-Fetch-Site": "none"}, timeout=20).status_code == 200
+
+
+# --- memory
+
+LARGE_ROWS = "".join(f"http://example.org/{n:05}/{'x' * 860}\t1\n" for n in range(10_000))
+
+
+def resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+
+
+def test_large_reports_at_the_same_time_share_the_memory_and_give_it_back(tmp_path: Path) -> None:
+    """One alone is the measure: sixteen must not need much more, neither while they are parsed nor afterwards."""
+    message = envelope(f"<sendAllData><ident>w1</ident><job>1</job><found>{LARGE_ROWS}</found></sendAllData>")
+    assert 8_500_000 < len(message) < 10_000_000
+    with serving(tmp_path, "--start-urls", "http://example.org/", "--max-pages", "1") as program:
+        url, peaks, ended = address_of(program), [0.0], threading.Event()
+        Soap(url).job()
+        assert post(url, message).status_code == 200
+        one = resident_mb(program.process.pid)
+
+        def watch() -> None:
+            while not ended.wait(0.02):
+                peaks.append(resident_mb(program.process.pid))
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        answers: list[int] = []
+        senders = [threading.Thread(target=lambda: answers.append(post(url, message).status_code)) for _ in range(16)]
+        for sender in senders:
+            sender.start()
+        slowest = 0.0
+        while any(sender.is_alive() for sender in senders):
+            slowest = max(slowest, seconds_of(lambda: Soap(url).totals()))
+        ended.set()
+        watching.join()
+        assert answers == [200] * 16
+        after = resident_mb(program.process.pid)
+    print(
+        f"one report: {one:.0f} MB; sixteen: {max(peaks):.0f} MB at most, {after:.0f} MB after; slowest {slowest:.2f}"
+    )
+    assert max(peaks) < one + 200
+    assert after < one + 60
