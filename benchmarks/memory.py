@@ -1,4 +1,4 @@
-"""What holds the memory of urlServer: `python -m benchmarks.memory [--urls N] [--shapes NAMES] [--trace] [--json FILE]`.
+"""What holds the memory of urlServer: `python -m benchmarks.memory [--urls N] [--shapes NAMES] [--trace]`.
 
 A real urlServer with its real store, over SOAP; several clients at once that take jobs and report, without a network
 behind them. At intervals: its resident memory beside the number of known URLs and of hosts, and what it is made of.
@@ -40,6 +40,7 @@ FOUND_PER_PAGE = 12
 OUTSIDE_SHARE = 0.02
 FAILING_SHARE = 0.05
 _FAILURES = (Outcome.TIMEOUT, Outcome.SERVER_ERROR, Outcome.NOT_FOUND, Outcome.BUSY)
+_VISITING_SECONDS = 60.0  # when nothing more is found
 _MB = 1 << 20
 
 
@@ -51,6 +52,7 @@ class Shape:
     options: tuple[str, ...] = ()  # of urlServer
     fails: bool = False
     guests: bool = False
+    is_endless: bool = False
 
     def found(self, chance: random.Random, fresh: Callable[[], int]) -> Iterator[FoundUrl]:
         """Links of one page: new ones, and some that were found before."""
@@ -65,7 +67,7 @@ class Shape:
 
     def url(self, number: int) -> str:
         # Neighbours in time are on the same hosts, so that these come and go.
-        host = (number // 50 + number % 7 * 13) % self.hosts if self.fails else number % self.hosts
+        host = (number // 12 + number % 7 * 13) % self.hosts if self.fails else number % self.hosts
         return f"http://www.host{host}.example/articles/{number % 97}/page-{number}.html"
 
 
@@ -73,13 +75,13 @@ _SCOPE = ("--scope", "domain")
 SHAPES = {
     "few": Shape(20, _SCOPE),
     "broad": Shape(200_000, fails=True),
-    "revisits": Shape(500, (*_SCOPE, "--period", "0.005")),
+    "revisits": Shape(500, (*_SCOPE, "--period", "0.005"), is_endless=True),
     "guests": Shape(20, _SCOPE, guests=True),
 }
 COLUMNS = (
     ("known", 1), ("hosts", 1), ("resident", _MB), ("active", 1), ("in_memory", 1), ("tasks", 1), ("entries", 1),
-    ("parked", 1), ("clients", 1), ("objects", 1), ("estimate-table-readers-mem", _MB), ("cur-size-all-mem-tables", _MB),
-    ("block-cache-usage", _MB),
+    ("parked", 1), ("clients", 1), ("objects", 1), ("estimate-table-readers-mem", _MB),
+    ("cur-size-all-mem-tables", _MB), ("block-cache-usage", _MB),
 )  # fmt: skip
 _SHORT = {"estimate-table-readers-mem": "readers", "cur-size-all-mem-tables": "memtables", "block-cache-usage": "cache"}
 
@@ -210,7 +212,7 @@ def _measured(name: str, folder: Path, options: argparse.Namespace) -> list[dict
         port = held.getsockname()[1]
     server = Server(folder, shape.options, port, options.trace)
     restarts = [options.urls * (number + 1) // (options.restarts + 1) for number in range(options.restarts)]
-    until = time.monotonic() + options.seconds
+    until, seen_until = time.monotonic() + options.seconds, 0.0
     print(f"\n{name}\n{'':10}" + "".join(f"{_SHORT.get(column, column):>11}" for column, _ in COLUMNS), flush=True)
 
     def note(when: str, trim: bool = False) -> dict[str, Any]:
@@ -237,18 +239,16 @@ def _measured(name: str, folder: Path, options: argparse.Namespace) -> list[dict
             if marks and crawl._found >= marks[0]:
                 del marks[0]
                 note("on the way")
-            elif not marks and _is_done(server, shape):
+            elif not marks and shape.is_endless:
+                seen_until = seen_until or time.monotonic() + _VISITING_SECONDS
+                if time.monotonic() > seen_until:
+                    break
+            elif not marks and server.tell()["active"] <= shape.hosts // 200:
                 break
     note("drained")
     note("trimmed", trim=True)
     server.end()
     return rows
-
-
-def _is_done(server: Server, shape: Shape) -> bool:
-    """With a period there is no end: what was found must have been crawled, nearly."""
-    told = server.tell()
-    return bool(not told["active"] or told["active"] < shape.hosts // 200)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """A urlServer that tells what its memory is made of: for each line on its standard input a line of JSON on
-standard error. It is the real program, with a thread more. Started by `benchmarks.memory`; with PYTHONTRACEMALLOC set it also tells who holds what."""
+standard error. It is the real program, with a thread more. Started by `benchmarks.memory`; with PYTHONTRACEMALLOC set
+it also tells who holds what."""
 
 import ctypes
 import gc
