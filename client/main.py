@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from client import heap
 from client.coordinator import Coordinator
 from client.daemonize import AlreadyRunning, PidFile, started
 from client.filtering.filters import Filters, check
@@ -24,7 +23,7 @@ from client.services import Services
 from client.spool import Spool
 from client.uploader import Uploader
 from client.workers import Workers
-from common import VERSION, logs
+from common import VERSION, heap, logs
 from common.clock import SystemClock
 from common.config import add_common_options, add_options, from_options
 from common.ending import Ending

@@ -14,9 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from client import bounds, heap, sitemaps
+from client import bounds, sitemaps
 from client.reading.seen import Seen, Wanted, see
 from client.sitemaps import Sitemap
+from common import heap
 from common.lifeline import end_with_parent
 
 _MAX_TEXT = 200

@@ -1,6 +1,8 @@
 """Hosts: what is known of each, and which of them are in memory. Those with nothing queued or leased need not be."""
 
+import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from struct import Struct
 
 from server.frontier.records import host_key
@@ -11,7 +13,7 @@ _NUMBERS = Struct(">QQ13I6dHhB")
 _NEXT_HOST_KEY = b"next host"
 _SET_PREFIX, _SET_END = b"set host ", b"set host!"  # in the table META: the hosts for which an operator set something
 _START, _BLOCKED = 1, 2
-_MAX_IDLE = 20_000  # hosts without work that stay in memory; links to them come again and again
+_MAX_IDLE = 5_000  # hosts without work that stay in memory, a kilobyte each; links to them come again and again
 
 
 class Host:
@@ -111,7 +113,7 @@ class Host:
         # An older record does not say which addresses it had: it is named anew at the next start.
         host.is_start, host.is_blocked = bool(flags & _START) and bool(private), bool(flags & _BLOCKED)
         host.private = tuple(private[0].split()) if private else ()
-        host.address, host.client = address, client
+        host.address, host.client = address, sys.intern(client)  # few clients had all hosts
         host.is_listed = host.is_active
         host.is_new = False
         return host
@@ -124,8 +126,8 @@ class Hosts:
         self._store = store
         self._by_name: dict[str, Host] = {}
         self._by_id: dict[int, Host] = {}
+        self._idle: dict[int, None] = {}  # those without work, who was changed last at the end
         self._next = int(store.get(Table.META, _NEXT_HOST_KEY) or b"1")
-        self._trim_at = _MAX_IDLE
         self._load(key for key, _ in store.scan(Table.ACTIVE))
 
     def __iter__(self) -> Iterator[Host]:
@@ -188,8 +190,8 @@ class Hosts:
         for host in changed:
             host.is_listed = host.is_active
             host.is_new = False
-        if len(self._by_id) > self._trim_at:
-            self._trim()
+            self._file(host)
+        self._trim()
 
     def restore(self, changed: Iterable[Host]) -> None:
         """The writes have failed: forget what memory says, the store is right. Numbers of new hosts are not reused."""
@@ -197,6 +199,7 @@ class Hosts:
         for host in changed:
             self._by_id.pop(host.id, None)
             self._by_name.pop(host.name, None)
+            self._idle.pop(host.id, None)
             keys.append(host_key(host.id))
         self._load(keys)
 
@@ -213,10 +216,16 @@ class Hosts:
     def _keep(self, host: Host) -> None:
         self._by_id[host.id] = host
         self._by_name[host.name] = host
+        self._file(host)
+
+    def _file(self, host: Host) -> None:
+        """With the others that have work, or that have none."""
+        self._idle.pop(host.id, None)
+        if not host.is_active:
+            self._idle[host.id] = None
 
     def _trim(self) -> None:
-        """Drop hosts without work. Looking through all of them is paid for by the many that came since."""
-        for host in list(self._by_id.values()):
-            if not host.is_active:
-                del self._by_id[host.id], self._by_name[host.name]
-        self._trim_at = 2 * len(self._by_id) + _MAX_IDLE
+        """Drop hosts without work, beyond some, whose last change was longest ago."""
+        for number in list(islice(self._idle, max(0, len(self._idle) - _MAX_IDLE))):
+            del self._idle[number]
+            del self._by_name[self._by_id.pop(number).name]

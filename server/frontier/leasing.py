@@ -1,5 +1,6 @@
 """Handing out work: which hosts, how many URLs of each, under which job, and when to come back if there is nothing."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -77,6 +78,7 @@ class Leasing:
     def lease(self, client: str, request: str, wanted: int) -> Leased:
         """A job, or when to ask again."""
         core, now = self._core, self._core.clock.now()
+        client = sys.intern(client)  # each host remembers it
         self._note_caller(client, now)
         known = core.leases.of_request(client, request)
         if known is not None:
@@ -229,6 +231,8 @@ class Leasing:
         since = now - 2 * _LONGEST_WAIT_SECONDS
         self._callers = {name: asked for name, asked in self._callers.items() if asked > since}
         self._callers[client] = now
+        for gone in self._misses.keys() - self._callers.keys():
+            del self._misses[gone]
 
     def _nothing(self, client: str, now: float) -> Leased:
         """When to come back: when something is due, or, if that cannot be known, after growing waits."""

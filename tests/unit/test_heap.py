@@ -10,7 +10,7 @@ from tests.processes import ROOT
 # Blocks of 10 MB with small ones between: in a heap, the small ones keep the room of the large ones.
 _CHILD = """
 from pathlib import Path
-from client import heap
+from common import heap
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 if {kept_small}:
