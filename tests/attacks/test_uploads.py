@@ -214,13 +214,14 @@ def test_a_data_xml_that_cannot_be_read_is_named_and_the_rest_exported(
 def test_the_links_of_a_page_that_nobody_reported_are_read_as_carefully(
     crawl: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    url = page_url("c.example", 0)
     frontier = open_frontier(Settings(crawl), SystemClock())
-    frontier.add([FoundUrl(page_url("c.example", 0), 0)])
+    frontier.add([FoundUrl(url, 0)])
+    frontier.release("w", frontier.lease("w", "", 100).job)
     frontier.close()
     Forgery().write(crawl / "Pages")
-    Forgery(domain="c.example", xml=XML.replace(b"<page/>", b'<page><links><link url="/"/></links></page>')).write(
-        crawl / "Pages"
-    )
+    xml = XML.replace(b"<page/>", b'<page><links><link url="/"/></links></page>')
+    Forgery(domain="c.example", job="2", xml=xml).write(crawl / "Pages")
     assert run(ftp_main.main, crawl, "--rebuild-catalogue") == 0
     assert run(admin_main.main, crawl, "audit", "--repair") == 0
 
