@@ -23,7 +23,7 @@ from server.admin.merging import Merge
 from server.catalogue import Catalogue, StoredBundle
 from server.catalogue.apart import COUNTS
 from server.catalogue.stored import stored_manifest
-from server.frontier.claims import Claim, Claims, noted
+from server.frontier.claims import Claim, Claims, job_number, noted
 from server.frontier.frontier import Frontier
 from server.frontier.records import KEY_LENGTH, State, UrlState
 from server.frontier.recount import recount
@@ -132,18 +132,22 @@ class _Repair:
 
     def _settle_pages_of(self, bundle: StoredBundle) -> None:
         """Pages that nobody reported: their links are taken in as the report would have done, then they are done."""
+        if job_number(bundle.job) is None:  # nothing can be noted of it, so its pages never count
+            return
         rows = [row for row in self._catalogue.rows_of(bundle) if _is_sound(row[1], row[2])]
         claims = Claims(self._store).judge(bundle.job, [(row[1], row[6]) for row in rows])
         states = self._frontier.states([row[1][:KEY_LENGTH] for row in rows])
-        wanted, pages = dict[bytes, str](), list[tuple[bytes, bytes]]()
+        wanted, doubtful = dict[bytes, str](), list[tuple[bytes, bytes]]()
         for row, claim, state in zip(rows, claims, states, strict=True):
             is_open = state is None or _is_open(state)
+            if is_open and claim in (Claim.CONFIRMED, *self._trusted):
+                wanted[row[1][:KEY_LENGTH]] = row[2]
             if claim in self._trusted and (is_open or self._is_needed(row[1], claim, state)):
-                pages.append((row[1], row[6]))
-                if is_open:
-                    wanted[row[1][:KEY_LENGTH]] = row[2]
-        if pages:
-            self._settle(bundle, wanted, noted(bundle.job, pages), len(pages))
+                doubtful.append((row[1], row[6]))
+        if notes := noted(bundle.job, doubtful):
+            self._done.add("confirmed", f"{len(doubtful)} pages in {bundle.path}")
+        if wanted or notes:
+            self._settle(bundle, wanted, notes)
 
     def _is_needed(self, digest: bytes, claim: Claim, state: UrlState | None) -> bool:
         """Whether a page of a URL that has ended shall count: what is believed; else only if no other one does."""
@@ -151,13 +155,11 @@ class _Repair:
             return True
         return state is not None and state.has_page and not self._has_page(digest, {COUNTS})
 
-    def _settle(self, bundle: StoredBundle, wanted: dict[bytes, str], notes: list[Write], pages: int) -> None:
+    def _settle(self, bundle: StoredBundle, wanted: dict[bytes, str], notes: list[Write]) -> None:
         new = self._take_links(self._pages / bundle.path, wanted) if wanted else 0
         number = self._frontier.mark_stored(wanted.items(), notes)
         if number:
             self._done.add("settled", f"{number} URLs whose pages are in {bundle.path}; {new} new links")
-        if pages > number and notes:
-            self._done.add("confirmed", f"{pages - number} pages in {bundle.path}")
 
     def _take_links(self, path: Path, wanted: dict[bytes, str]) -> int:
         new = 0
