@@ -56,15 +56,9 @@ def noted(job: str, pages: Iterable[tuple[bytes, bytes]]) -> list[Write]:
     return [row(number, STORED, entries)] if number is not None and entries else []
 
 
-def begin(store: Store) -> None:
-    """From now on all is noted: in a new frontier from the first job on, in an older one from the next."""
-    if store.get(Table.META, SINCE_KEY) is None:
-        begin_anew(store)
-
-
-def begin_anew(store: Store) -> None:
-    """Records are lost, or were not made: pages of jobs so far are judged by what is known of their URLs."""
-    store.write([(Table.META, SINCE_KEY, str(_next_job(store)).encode())])
+def beginning(store: Store) -> Write:
+    """From the next job on all is noted. Of those before it was not: what is known of their URLs judges their pages."""
+    return Table.META, SINCE_KEY, str(_next_job(store)).encode()
 
 
 def job_number(job: str) -> int | None:

@@ -59,8 +59,10 @@ class Frontier:
         if form not in (None, _FORMAT):
             raise FrontierError("the frontier on disk was written by another version; use that version or start afresh")
         if form is None:
-            store.write([(Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())])
-        claims.begin(store)
+            begun = (Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())
+            store.write([*begun, claims.beginning(store)])
+        elif store.get(Table.META, claims.SINCE_KEY) is None:  # written by a version that noted nothing
+            store.write([claims.beginning(store)])
         separate(store)
         order = Order(rules.traversal)
         reorder(store, order)

@@ -250,5 +250,5 @@ class Leasing:
 def skip_jobs(store: Store) -> None:
     """After changes were lost: no number is given out again that a client may still have, or a bundle."""
     next_job = int(store.get(Table.META, NEXT_JOB_KEY) or b"1") + _LOST_JOBS
-    store.write([(Table.META, NEXT_JOB_KEY, str(next_job).encode())])
-    claims.begin_anew(store)
+    begun = str(next_job).encode()  # notes may be lost, too
+    store.write([(Table.META, NEXT_JOB_KEY, begun), (Table.META, claims.SINCE_KEY, begun)])
