@@ -13,6 +13,7 @@ from server.frontier.records import KEY_LENGTH, UrlState, job_key, key_of_entry,
 from server.frontier.store import Store, Table, Write
 
 BODY_LENGTH = 12  # bytes of a body's SHA-1: whoever looks for another body with one of 2^27 marks needs 2^69 tries
+_BODY_DIGITS = 2 * BODY_LENGTH
 UNKNOWN_BODY = bytes(BODY_LENGTH)  # an older client does not say it
 NEXT_JOB_KEY = b"next job"  # in META
 SINCE_KEY = b"claims since"  # in META: the first job of which all is noted here
@@ -37,7 +38,7 @@ class Claim(IntEnum):
 def entry(key: bytes, sha1: str = "") -> bytes:
     """A URL as a row names it, with what the report says of its body."""
     try:
-        body = bytes.fromhex(sha1[: 2 * BODY_LENGTH])
+        body = bytes.fromhex(sha1[:_BODY_DIGITS])
     except ValueError:
         return key + UNKNOWN_BODY
     return key + (body if len(body) == BODY_LENGTH else UNKNOWN_BODY)
