@@ -30,6 +30,7 @@ HOSTS = 10_000
 KNOWN_SHARE = 0.45
 BATCH = 512
 SAMPLE = 200_000
+SHA1 = "5baa61e4c9b93f3f0682250b6cf8331b7ee68fd8"  # of each body; none compares them
 
 
 class Web:
@@ -115,7 +116,7 @@ def _crawl(frontier: Frontier, urls: int) -> float:
         start = time.perf_counter()
         leased = job()
         seconds += time.perf_counter() - start
-        report = Report("", [UrlResult(task.url, Outcome.STORED, 200, 1000) for task in leased.tasks], ())
+        report = Report("", [UrlResult(task.url, Outcome.STORED, 200, 1000, sha1=SHA1) for task in leased.tasks], ())
         seconds += _seconds(lambda leased=leased, report=report: frontier.report("c", leased.job, report))  # type: ignore[misc]
         done += len(leased.tasks)
         if done >= urls:

@@ -65,9 +65,10 @@ class Harvest:
     def add(self, page: MinedPage, fact: HostFact, sitemaps: Sequence[ListedUrl] = ()) -> bool:
         """Take in the outcome of one URL, and the sitemaps of its host; True if there is something to squeeze now."""
         result = UrlResult(page.task.url, page.outcome, page.status, len(page.body), page.detail)
+        if page.meta is not None:  # which page it is that counts
+            result = result._replace(sha1=page.meta.sha1)
         if self._settings.recrawl:
-            sha1 = page.meta.sha1 if page.meta else page.sha1
-            result = result._replace(etag=page.etag, last_modified=page.last_modified, sha1=sha1)
+            result = result._replace(etag=page.etag, last_modified=page.last_modified, sha1=result.sha1 or page.sha1)
         domain = domain_name(host_of(page.task.url))
         with self._lock:
             collected = self._collected

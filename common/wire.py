@@ -143,10 +143,9 @@ class UrlResult(NamedTuple):
     status: int = 0
     size: int = 0  # bytes of the body
     detail: str = ""  # for a person
-    # The rest only with `recrawl`:
-    etag: str = ""
+    etag: str = ""  # these two only with `recrawl`
     last_modified: str = ""
-    sha1: str = ""  # of the body, as hexadecimal digits
+    sha1: str = ""  # of the body, as hexadecimal digits: of what is stored, and with `recrawl` of what was read
 
 
 class FoundUrl(NamedTuple):

@@ -12,9 +12,13 @@ from common.settings import Settings
 from export import index
 from export.accepted import LinkRules, configured, link_rules
 from export.files import lay_out
+from export.frontier import asked
 from export.output import opened
 from export.records import record_of
 from export.stored import Harvest
+from server.frontier.claims import Claims
+from server.frontier.store import Store
+from server.opening import LastPolicy, last_policy
 
 _INTERRUPTED = 130
 
@@ -26,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = from_options(options, tokens=())
         logs.set_up("WARNING")
         with Harvest(settings.pages, settings.url_server.max_body_bytes) as harvest:
-            number = options.action(harvest, options, settings)
+            known = _judged(harvest, settings)
+            number = options.action(harvest, options, settings, known)
     except BrokenPipeError:  # who reads our output has seen enough
         return 1
     except (PavoukError, OSError) as error:
@@ -74,10 +79,29 @@ def _add_general_options(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _index(harvest: Harvest, options: argparse.Namespace, settings: Settings) -> int:
-    rules = configured(settings) if options.all_links else link_rules(settings)
-    if not rules.are_known and not options.all_links:
-        print(f"crawlExport: no frontier in {settings.memory}: all links are listed", file=sys.stderr)
+def _judged(harvest: Harvest, settings: Settings) -> LastPolicy | None:
+    """Leave out pages that do not count, as the frontier tells; what else it tells."""
+
+    def ask(store: Store) -> tuple[int, LastPolicy]:
+        return harvest.judge_pages(Claims(store).judge), last_policy(store, settings)
+
+    told = asked(settings, ask)
+    if told is None:
+        _say(f"no frontier in {settings.memory} tells which pages were reported: all count")
+        return None
+    if told[0]:
+        _say(f"{told[0]} pages are not confirmed by a report, and left out; crawlAdmin audit tells more")
+    return told[1]
+
+
+def _say(text: str) -> None:
+    print(f"crawlExport: {text}", file=sys.stderr)
+
+
+def _index(harvest: Harvest, options: argparse.Namespace, settings: Settings, known: LastPolicy | None) -> int:
+    if known is None and not options.all_links:
+        _say(f"no frontier in {settings.memory}: all links are listed")
+    rules = configured(settings) if known is None or options.all_links else link_rules(known)
     with opened(options.output) as file:
         return index.write(_records(harvest, rules), file)
 
@@ -91,7 +115,7 @@ def _records(harvest: Harvest, rules: LinkRules) -> Iterator[index.Record]:
                 harvest.left_out.append(f"{page.entry.meta.url}: {error}")
 
 
-def _files(harvest: Harvest, options: argparse.Namespace, settings: Settings) -> int:
+def _files(harvest: Harvest, options: argparse.Namespace, settings: Settings, known: LastPolicy | None) -> int:
     return lay_out(harvest, options.output)
 
 

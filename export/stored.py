@@ -15,6 +15,7 @@ from typing import Self
 from common.bundle import PageEntry, read_manifest, read_pages
 from common.errors import BundleError, PavoukError
 from server.catalogue import FILE_NAME, Catalogue, CatalogueError, StoredBundle
+from server.catalogue.apart import Judge
 from server.catalogue.database import connect_to_write
 from server.catalogue.stored import bundle_names_in, domains_in
 
@@ -35,7 +36,10 @@ class Page:
 
 
 class Harvest:
-    """What is stored in Pages/, as one export sees it. `left_out` names what could not be read, and why."""
+    """What is stored in Pages/, as one export sees it. `left_out` names what could not be read, and why.
+
+    All pages count until `judge_pages` is called.
+    """
 
     def __init__(self, directory: Path, max_body_bytes: int = 0) -> None:
         self.left_out: list[str] = []
@@ -54,6 +58,11 @@ class Harvest:
 
     def __exit__(self, *error: object) -> None:
         self._resources.close()
+
+    def judge_pages(self, judge: Judge) -> int:
+        """Leave out pages that do not count; returns how many. What it asks must be newer than the harvest: a page that
+        is seen here was leased before it came."""
+        return self._catalogue.set_apart(judge, self._mark)
 
     def domains(self) -> list[str]:
         """The folders of Pages/, in order."""

@@ -3,7 +3,8 @@ and tells others what rules it has."""
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -95,16 +96,23 @@ def reopened(store: Store, settings: Settings, clock: Clock) -> Frontier:
     return Frontier(store, *_last(store, settings), clock)
 
 
-def last_policy(settings: Settings) -> LastPolicy | None:
-    """What urlServer ran with last, or runs with; None if there is no frontier here. Reads without holding it up."""
+@contextmanager
+def reading_store(settings: Settings) -> Iterator[Store | None]:
+    """The tables as they are now, whether urlServer runs or not: it is not held up. None if there are none here."""
     folder = settings.memory / STORE_FOLDER
     if not is_store(folder):  # opening would make an empty one
-        return None
+        yield None
+        return
     store = RocksStore(folder, read_only=True)
     try:
-        return LastPolicy(*_last(store, settings), list(known_starts(store)))
+        yield store
     finally:
         store.close()
+
+
+def last_policy(store: Store, settings: Settings) -> LastPolicy:
+    """What urlServer ran with last, or runs with."""
+    return LastPolicy(*_last(store, settings), list(known_starts(store)))
 
 
 def _last(store: Store, settings: Settings) -> tuple[Policy, Rules]:

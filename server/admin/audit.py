@@ -19,6 +19,7 @@ from server.catalogue import FILE_NAME, Catalogue, CorruptCatalogue
 from server.catalogue.stored import bundle_names_in, domains_in
 from server.frontier.audit import Findings as TableFindings
 from server.frontier.audit import audit
+from server.frontier.claims import Claims
 from server.frontier.records import State
 from server.frontier.rocks import RocksStore
 from server.frontier.store import Store
@@ -67,7 +68,10 @@ def _compared(
     store: Store, catalogue: Catalogue, pages: Path, quick: bool, since: float | None, max_body_bytes: int
 ) -> Examination:
     result = Examination()
-    with closing(Merge(catalogue, pages, result.found, since, arriving_keys(catalogue, pages))) as merge:
+    judge = Claims(store).judge
+    arriving = arriving_keys(catalogue, pages, judge)  # first: what is catalogued meanwhile is there below
+    catalogue.set_apart(judge, catalogue.mark())
+    with closing(Merge(catalogue, pages, result.found, since, arriving)) as merge:
         _take_tables(audit(store, merge.on_state), result.found)
         merge.finish()
     check_bundles(

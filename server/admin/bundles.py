@@ -11,10 +11,12 @@ from common.errors import BundleError
 from server.admin import findings as kinds
 from server.admin.findings import Findings
 from server.catalogue import Catalogue, StoredBundle
+from server.catalogue.apart import COUNTS, Judge
 from server.catalogue.rows import bundle_row, page_rows
 from server.catalogue.stored import bundle_names_in, stored_manifest
 from server.frontier.records import KEY_LENGTH
 
+_DIGEST, _SHA1 = 1, 6  # in a row of a page
 _ARRIVING_SECONDS = 60.0  # ftpServer catalogues what it has stored within moments
 
 
@@ -30,16 +32,18 @@ class Trouble:
 OnTrouble = Callable[[Trouble], None]
 
 
-def arriving_keys(catalogue: Catalogue, pages: Path) -> set[bytes]:
-    """The keys of pages in bundles that are not catalogued yet; few, unless the catalogue is in a bad way."""
+def arriving_keys(catalogue: Catalogue, pages: Path, judge: Judge) -> set[bytes]:
+    """The keys of pages that count in bundles that are not catalogued yet; few, unless the catalogue is damaged."""
     keys: set[bytes] = set()
     for path, stored in _pairs(catalogue, pages):
         if stored is None:
             try:
                 manifest = stored_manifest(path)
-                keys.update(row[1][:KEY_LENGTH] for row in page_rows(manifest))
+                rows = [(row[_DIGEST], row[_SHA1]) for row in page_rows(manifest)]
             except BundleError:
                 continue  # named when the bundles themselves are looked at
+            reasons = judge(manifest.job, rows)
+            keys.update(digest[:KEY_LENGTH] for (digest, _), why in zip(rows, reasons, strict=True) if why == COUNTS)
     return keys
 
 

@@ -88,6 +88,11 @@ def parser() -> argparse.ArgumentParser:
     audit = command("audit", "Prove that nothing was lost or taken twice; exit code 1 if there is a difference.")
     audit.set_defaults(action=_audit)
     audit.add_argument("--repair", action="store_true", help="Mend what can be mended; urlServer must be stopped.")
+    audit.add_argument(
+        "--believe", action="store_true",
+        help="With --repair: take every page in Pages/ for what it claims. For a Pages/ that came from another crawl, "
+        "when all who could upload were trusted.",
+    )  # fmt: skip
     audit.add_argument("--quick", action="store_true", help="Do not read the bundles, only their manifests.")
     command("recover", "Go on with what is left of a damaged frontier.").set_defaults(action=_recover)
     return top
@@ -210,6 +215,8 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _audit(options: argparse.Namespace, settings: Settings) -> int:
+    if options.believe and not options.repair:
+        raise PavoukError("--believe is about what --repair does: give both")
     server, most = running_server(settings, is_told(options)), settings.url_server.max_body_bytes
     if server is None:
         print("urlServer is not running: read from disk", file=sys.stderr)
@@ -230,7 +237,7 @@ def _audited_here(options: argparse.Namespace, settings: Settings) -> Answer:
         seen = examine(store, settings.pages, quick=options.quick, max_body_bytes=most)
         answer = seen.found.as_json()
         if options.repair:
-            answer["repaired"] = repair(store, settings, seen, options.quick).as_json()
+            answer["repaired"] = repair(store, settings, seen, options.quick, options.believe).as_json()
             left = examine(store, settings.pages, quick=True)  # what bundles contain has been looked at
             answer["left"] = left.found.differences.as_json()
     finally:

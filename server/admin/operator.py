@@ -14,7 +14,9 @@ from common.page import iso_time
 from common.settings import Settings
 from common.urls import host_of, typed
 from common.wire import Outcome
+from server.admin.doubts import doubt
 from server.catalogue import FILE_NAME, Catalogue, CatalogueError
+from server.catalogue.apart import COUNTS, Apart
 from server.frontier.explaining import HostState
 from server.frontier.frontier import Frontier
 from server.frontier.order import BEST_SCORE, WORST_SCORE
@@ -111,24 +113,15 @@ class Operator:
         return answer
 
     def _stored(self, digest: bytes) -> Answer:
-        """Where the page is, as far as the catalogue is on this machine."""
+        """Where the page is, as far as the catalogue is on this machine, and whether that page counts."""
         if not (self._settings.pages / FILE_NAME).exists():
             return {"stored": [], "catalogue": "there is no catalogue here"}
         try:
             with Catalogue.open(self._settings.pages, read_only=True) as catalogue:
-                pages = catalogue.pages_of(digest)
+                found = catalogue.judged(digest, lambda *pages: self._frontier.claims().judge(*pages))
         except CatalogueError as error:
             return {"stored": [], "catalogue": str(error)}
-        return {
-            "catalogue": "",
-            "stored": [
-                {
-                    "bundle": str(page.bundle), "member": page.data_member, "size": page.size, "status": page.status,
-                    "content_type": page.content_type, "crawled": _time(page.crawl_time),
-                }
-                for page in pages
-            ],
-        }  # fmt: skip
+        return {"catalogue": "", "stored": [_page(each) for each in found]}
 
     def _blacklist(self, given: Arguments) -> Answer:
         chosen = self._failed(_outcome(given), _wanted_host(given))
@@ -279,6 +272,15 @@ def _some(rows: list[Answer]) -> Answer:
 
 def _host(host: HostState) -> Answer:
     return {**asdict(host), "not_before": _time(host.not_before)}
+
+
+def _page(stored: Apart) -> Answer:
+    page = stored.page
+    return {
+        "bundle": str(page.bundle), "member": page.data_member, "size": page.size, "status": page.status,
+        "content_type": page.content_type, "crawled": _time(page.crawl_time),
+        "confirmed": stored.why == COUNTS, "doubt": doubt(stored),
+    }  # fmt: skip
 
 
 def _failed(record: FailedRecord) -> Answer:

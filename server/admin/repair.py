@@ -1,6 +1,6 @@
 """Mends what an audit has found, while urlServer is stopped. Says what it did; can be interrupted and run again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,11 +21,13 @@ from server.admin.bundles import Trouble
 from server.admin.findings import Findings, Listing
 from server.admin.merging import Merge
 from server.catalogue import Catalogue, StoredBundle
+from server.catalogue.apart import COUNTS
 from server.catalogue.stored import stored_manifest
+from server.frontier.claims import Claim, Claims, job_number, noted
 from server.frontier.frontier import Frontier
 from server.frontier.records import KEY_LENGTH, State, UrlState
 from server.frontier.recount import recount
-from server.frontier.store import Store, Table
+from server.frontier.store import Store, Table, Write
 from server.opening import reopened
 
 _QUARANTINE = ".quarantine"
@@ -34,8 +36,9 @@ _OPEN = (State.QUEUED, State.WAITING)
 _LOST_KINDS = (kinds.BUNDLE_GONE, kinds.BUNDLE_BROKEN)
 
 
-def repair(store: Store, settings: Settings, seen: Examination, quick: bool) -> Listing:
-    """Mend all that can be mended; returns what was done. No frontier may have the store open."""
+def repair(store: Store, settings: Settings, seen: Examination, quick: bool, believe: bool = False) -> Listing:
+    """Mend all that can be mended; returns what was done. No frontier may have the store open. `believe`: pages are
+    what their bundles say, also where their jobs never had them."""
     done, pages = Listing(), settings.pages
     if seen.found.counts["stored"] and not has_bundles(pages):
         raise PavoukError(
@@ -52,14 +55,14 @@ def repair(store: Store, settings: Settings, seen: Examination, quick: bool) -> 
                 done.add("catalogued", f"{number} bundles; the catalogue was missing or damaged")
                 seen = examine(store, pages, quick=quick, max_body_bytes=settings.url_server.max_body_bytes)
             frontier = reopened(store, settings, SystemClock())
-            _Repair(store, frontier, catalogue, settings, done).run(seen.troubles)
+            _Repair(store, frontier, catalogue, settings, done, believe).run(seen.troubles)
     store.sync()
     return done
 
 
 class _Repair:
     def __init__(
-        self, store: Store, frontier: Frontier, catalogue: Catalogue, settings: Settings, done: Listing
+        self, store: Store, frontier: Frontier, catalogue: Catalogue, settings: Settings, done: Listing, believe: bool
     ) -> None:
         self._store = store
         self._frontier = frontier
@@ -67,6 +70,7 @@ class _Repair:
         self._pages = settings.pages
         self._max_body_bytes = settings.url_server.max_body_bytes
         self._done = done
+        self._trusted = {Claim.HELD, Claim.FALSE} if believe else {Claim.HELD}  # claims that are made good
         self._bad: set[PurePosixPath] = set()  # bundles that are gone or broken
 
     def run(self, troubles: list[Trouble]) -> None:
@@ -95,10 +99,15 @@ class _Repair:
         """Before the catalogue forgets a bundle: it is the last to know the addresses of its pages."""
         lost: dict[bytes, str] = {}
         for row in self._catalogue.rows_of(trouble.stored) if trouble.stored else ():
-            if not any(page.bundle not in self._bad for page in self._catalogue.pages_of(row[1])):
+            if not self._has_page(row[1], {COUNTS, *self._trusted}):
                 lost[row[1][:KEY_LENGTH]] = _address(row[1], row[2], row[3])
         if number := self._frontier.crawl_again(lost.items()):
             self._done.add("queued again", f"{number} URLs whose pages were in {_name(trouble.path)}")
+
+    def _has_page(self, digest: bytes, reasons: Container[int]) -> bool:
+        """Whether there is a sound page of this URL that counts, or does not for one of these reasons."""
+        pages = self._catalogue.judged(digest, Claims(self._store).judge)
+        return any(each.why in reasons and each.page.bundle not in self._bad for each in pages)
 
     def _quarantine(self, trouble: Trouble) -> None:
         self._crawl_again(trouble)
@@ -123,15 +132,33 @@ class _Repair:
 
     def _settle_pages_of(self, bundle: StoredBundle) -> None:
         """Pages that nobody reported: their links are taken in as the report would have done, then they are done."""
-        rows = self._catalogue.rows_of(bundle)
-        urls = {row[1][:KEY_LENGTH]: row[2] for row in rows if _is_sound(row[1], row[2])}
-        states = self._frontier.states(list(urls))
-        wanted = {
-            key: url for (key, url), state in zip(urls.items(), states, strict=True) if state is None or _is_open(state)
-        }
-        if wanted:
-            new = self._take_links(self._pages / bundle.path, wanted)
-            number = self._frontier.mark_stored(wanted.items())
+        if job_number(bundle.job) is None:  # nothing can be noted of it, so its pages never count
+            return
+        rows = [row for row in self._catalogue.rows_of(bundle) if _is_sound(row[1], row[2])]
+        claims = Claims(self._store).judge(bundle.job, [(row[1], row[6]) for row in rows])
+        states = self._frontier.states([row[1][:KEY_LENGTH] for row in rows])
+        wanted, doubtful = dict[bytes, str](), list[tuple[bytes, bytes]]()
+        for row, claim, state in zip(rows, claims, states, strict=True):
+            is_open = state is None or _is_open(state)
+            if is_open and claim in (Claim.CONFIRMED, *self._trusted):
+                wanted[row[1][:KEY_LENGTH]] = row[2]
+            if claim in self._trusted and (is_open or self._is_needed(row[1], claim, state)):
+                doubtful.append((row[1], row[6]))
+        if notes := noted(bundle.job, doubtful):
+            self._done.add("confirmed", f"{len(doubtful)} pages in {bundle.path}")
+        if wanted or notes:
+            self._settle(bundle, wanted, notes)
+
+    def _is_needed(self, digest: bytes, claim: Claim, state: UrlState | None) -> bool:
+        """Whether a page of a URL that has ended shall count: what is believed; else only if no other one does."""
+        if claim is Claim.FALSE:
+            return True
+        return state is not None and state.has_page and not self._has_page(digest, {COUNTS})
+
+    def _settle(self, bundle: StoredBundle, wanted: dict[bytes, str], notes: list[Write]) -> None:
+        new = self._take_links(self._pages / bundle.path, wanted) if wanted else 0
+        number = self._frontier.mark_stored(wanted.items(), notes)
+        if number:
             self._done.add("settled", f"{number} URLs whose pages are in {bundle.path}; {new} new links")
 
     def _take_links(self, path: Path, wanted: dict[bytes, str]) -> int:
@@ -149,6 +176,7 @@ class _Repair:
     def _settle_missing(self) -> None:
         """Done URLs without a page, of which nobody knows the address any more."""
         missing: list[bytes] = []
+        self._catalogue.set_apart(Claims(self._store).judge, self._catalogue.mark())
         scanned = self._store.scan(Table.URLS)
         forgotten = 0
         with closing(Merge(self._catalogue, self._pages, Findings(), None, set(), missing.append)) as merge:

@@ -103,6 +103,8 @@ def _explain(answer: Mapping[str, Any]) -> Iterator[Line]:
     for page in answer["stored"]:
         yield "stored in", page["bundle"]
         yield "  as", f"{page['member']}, {size(page['size'])}, crawled {page['crawled']}"
+        if not page["confirmed"]:
+            yield "  not confirmed", page["doubt"]
     if not answer["stored"]:
         yield "stored", answer["catalogue"] or "no"
 

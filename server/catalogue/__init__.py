@@ -3,6 +3,7 @@
     catalogue  the façade: add, look up, reconcile with the files, rebuild
     database   opens the SQLite file, makes it anew when it is damaged (schema.sql)
     rows       manifests as rows, checked
+    apart      leaves out pages that do not count
     stored     walks through the files of Pages/
     writer     one thread that writes for all FTP sessions
 

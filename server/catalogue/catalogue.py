@@ -9,7 +9,9 @@ from typing import Any, Self
 
 from common.bundle import Manifest
 from common.errors import BundleError
+from server.catalogue import apart
 from server.catalogue import database as db
+from server.catalogue.apart import Apart, Judge
 from server.catalogue.rows import StoredBundle, StoredPage, bundle_row, page_rows, stored_bundle, stored_page
 from server.catalogue.stored import bundle_names_in, domains_in, stored_manifest
 
@@ -20,7 +22,7 @@ _INSERT_BUNDLE = (
     "INSERT INTO bundle (domain, name, job, created, size, sha256, pages)"
     " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id"
 )
-_INSERT_PAGE = "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_PAGE = "INSERT INTO main.page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _BUNDLES = "SELECT domain, name, job, created, size, sha256, pages FROM bundle"
 _ALL_PAGES = (
     "SELECT domain, name, digest, url, folder, data_name, page.size, sha1, crawl_time, status, content_type"
@@ -30,7 +32,7 @@ _PAGES = f"{_ALL_PAGES} WHERE digest = ? ORDER BY crawl_time, page.bundle, posit
 _DIGESTS = "SELECT digest, count(*) FROM page GROUP BY digest ORDER BY digest"  # in the order of the index
 _ROWS = (
     "SELECT position, digest, url, folder, data_name, page.size, sha1, crawl_time, status, content_type"
-    " FROM page JOIN bundle ON bundle.id = page.bundle WHERE domain = ? AND name = ? ORDER BY position"
+    " FROM main.page AS page JOIN bundle ON bundle.id = page.bundle WHERE domain = ? AND name = ? ORDER BY position"
 )
 _NEWEST = (
     "SELECT position FROM page AS own JOIN bundle ON bundle.id = own.bundle"
@@ -153,6 +155,27 @@ class Catalogue:
         with self._transaction():
             self._database.execute("DELETE FROM bundle WHERE domain = ? AND name = ?", (path.parent.name, path.name))
             self._insert(path.name, manifest)
+
+    def set_apart(self, judge: Judge, mark: int) -> int:
+        """From now on nothing here tells of pages that do not count, or that came after `mark`, but `apart`, `apart_of`
+        and `rows_of`. Returns how many do not count. Before that all pages do."""
+        with db.mapped():
+            return apart.set_apart(self._database, judge, mark)
+
+    def apart(self) -> Generator[tuple[bytes, int], None, None]:
+        """URLs that have pages set apart, in the order of the digests, and how many."""
+        with db.mapped():
+            yield from apart.digests(self._database)
+
+    def apart_of(self, digest: bytes) -> list[Apart]:
+        """The pages of a URL that are set apart, in the order in which they came."""
+        with db.mapped():
+            return apart.pages_of(self._database, digest)
+
+    def judged(self, digest: bytes, judge: Judge) -> list[Apart]:
+        """Every stored version of one URL, oldest first, and whether it counts; without a walk over all pages."""
+        with db.mapped():
+            return apart.judged(self._database, digest, judge)
 
     def pages_of(self, digest: bytes) -> list[StoredPage]:
         """Every stored version of a URL, oldest first."""

@@ -62,7 +62,9 @@ def check_integrity(database: sqlite3.Connection) -> None:
 def connect_to_read(file: Path) -> sqlite3.Connection:
     """A connection that cannot write."""
     with mapped():
-        database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+        # no isolation level: nothing of ours may begin a transaction that keeps the writer's log from being cut
+        uri = f"{file.absolute().as_uri()}?mode=ro"
+        database = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         with mapped():
             version = _version(database)

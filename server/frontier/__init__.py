@@ -24,7 +24,7 @@ The life of a URL here:
     reordering.py  what is queued gets the order of another traversal
     visits.py    pages that are visited again, and when             rounds.py    brings them back when they are due
     redating.py  when they are due by another period                sitemaps.py  what sitemaps say
-    queued.py    what is queued, piece by piece, for a person
+    queued.py    what is queued, piece by piece, for a person       claims.py   which pages in Pages/ count
 
 Memory holds the active hosts and the leased URLs, never all URLs. Every verb is one atomic write, on disk before it
 returns (unless durability = normal).

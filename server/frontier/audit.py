@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from common.wire import Totals
+from server.frontier import claims
 from server.frontier.change import TOTALS_KEY, unpack_totals
 from server.frontier.hosts import Host
 from server.frontier.records import (
@@ -77,6 +78,7 @@ class _Audit:
         self._check_visits()
         failed = sum(1 for _ in self._store.scan(Table.FAILED))
         self._found.expect(failed == self._found.states[State.FAILED], f"{failed} records of failed URLs")
+        self._check_claims()
         self._check_hosts()
         self._check_totals()
         return self._found
@@ -146,6 +148,11 @@ class _Audit:
         self._found.expect(again == expected, f"{expected} URLs are visited again, {again} have a record")
         rows_due = sum(1 for _ in self._store.scan(Table.DUE))
         self._found.expect(rows_due == due, f"{rows_due} visits are due, {due} of them have a record")
+
+    def _check_claims(self) -> None:
+        """What they say of a page stays when its URL is forgotten, so there is nothing to compare them with."""
+        for key, value in self._store.scan(Table.CLAIMS):
+            self._found.expect(claims.is_row(key, value), f"a row of claims is none: {key[:8].hex()}")
 
     def _check_hosts(self) -> None:
         self._found.expect(not self._leased, f"{len(self._leased)} URLs are leased and not known")

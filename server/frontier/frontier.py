@@ -13,8 +13,9 @@ from types import MappingProxyType
 from common.clock import Clock
 from common.urls import resolve
 from common.wire import FoundUrl, Report, Totals
-from server.frontier import intake, mending, narrowing, scores, sitemaps
+from server.frontier import claims, intake, mending, narrowing, scores, sitemaps
 from server.frontier.change import Change
+from server.frontier.claims import Claims
 from server.frontier.core import Core, FrontierError
 from server.frontier.explaining import Explanation, Overview, explained, overview
 from server.frontier.hosts import Host
@@ -27,7 +28,7 @@ from server.frontier.records import FailedRecord, State, UrlState
 from server.frontier.redating import redate
 from server.frontier.reordering import TRAVERSAL_KEY, reorder
 from server.frontier.starts import separate
-from server.frontier.store import Store, Table
+from server.frontier.store import Store, Table, Write
 from server.frontier.view import Rules, View
 from server.policy.policy import Policy
 
@@ -58,7 +59,10 @@ class Frontier:
         if form not in (None, _FORMAT):
             raise FrontierError("the frontier on disk was written by another version; use that version or start afresh")
         if form is None:
-            store.write([(Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())])
+            begun = (Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())
+            store.write([*begun, claims.beginning(store)])
+        elif store.get(Table.META, claims.SINCE_KEY) is None:  # written by a version that noted nothing
+            store.write([claims.beginning(store)])
         separate(store)
         order = Order(rules.traversal)
         reorder(store, order)
@@ -257,10 +261,15 @@ class Frontier:
         found = self._store.get_many(Table.URLS, keys)
         return [None if packed is None else UrlState.unpacked(packed) for packed in found]
 
-    def mark_stored(self, pages: Iterable[tuple[bytes, str]]) -> int:
-        """URLs (key, address) whose page is in Pages/ are done, though nobody reported it; returns how many changed."""
+    def claims(self) -> Claims:
+        """Tells which pages count, of those that were found before; nobody waits for it."""
+        return Claims(self._store)
+
+    def mark_stored(self, pages: Iterable[tuple[bytes, str]], notes: Iterable[Write] = ()) -> int:
+        """URLs (key, address) whose page is in Pages/ are done, though nobody reported it; returns how many changed.
+        `notes`: that these pages count from now on (claims.py)."""
         with self._decide() as memory:
-            number = memory.mark_stored(pages)
+            number = memory.mark_stored(pages, notes)
         self._make_durable()
         return number
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from common.wire import HostShare, UrlTask
+from server.frontier import claims
 from server.frontier.change import Change
+from server.frontier.claims import NEXT_JOB_KEY
 from server.frontier.core import Core
 from server.frontier.hosts import Host
 from server.frontier.leases import Lease
@@ -28,7 +30,6 @@ from server.frontier.records import (
 )
 from server.frontier.store import Store, Table
 
-_NEXT_JOB_KEY = b"next job"
 _LOST_JOBS = 1_000_000  # more than can have been given out since the last moment that is known
 _FEW_URLS = 8  # a job takes at least so many URLs of a host if it has them: one robots.txt and one connection serve all
 _SMALL_JOB = 50  # URLs; smaller ones cost more calls and bundles than they gain
@@ -55,7 +56,7 @@ class Leasing:
         self._core = core
         self._callers: dict[str, float] = {}  # client -> when it last asked for a job
         self._misses: Counter[str] = Counter()  # client -> how often in a row it got nothing
-        self._next_job = int(core.store.get(Table.META, _NEXT_JOB_KEY) or b"1")
+        self._next_job = int(core.store.get(Table.META, NEXT_JOB_KEY) or b"1")
         self._load()
 
     def _load(self) -> None:
@@ -127,7 +128,7 @@ class Leasing:
             record = JobRecord(self._next_job, client, request, now + core.rules.lease_seconds)
             change.put(Table.JOBS, job_key(record.job), record.packed())
             change.put(Table.TASKS, job_key(record.job), pack_tasks(tasks.values()))
-            change.put(Table.META, _NEXT_JOB_KEY, str(record.job + 1).encode())
+            change.put(Table.META, NEXT_JOB_KEY, str(record.job + 1).encode())
             change.counts.update(sent=len(tasks), leased=len(tasks), queued=-len(tasks))
             core.books.commit(change)
         finally:
@@ -252,5 +253,6 @@ class Leasing:
 
 def skip_jobs(store: Store) -> None:
     """After changes were lost: no number is given out again that a client may still have, or a bundle."""
-    next_job = int(store.get(Table.META, _NEXT_JOB_KEY) or b"1") + _LOST_JOBS
-    store.write([(Table.META, _NEXT_JOB_KEY, str(next_job).encode())])
+    next_job = int(store.get(Table.META, NEXT_JOB_KEY) or b"1") + _LOST_JOBS
+    begun = str(next_job).encode()  # notes may be lost, too
+    store.write([(Table.META, NEXT_JOB_KEY, begun), (Table.META, claims.SINCE_KEY, begun)])

@@ -13,7 +13,7 @@ from server.frontier.leasing import Leased, Leasing
 from server.frontier.records import FailedRecord, key_of_entry
 from server.frontier.settling import Settlement, Settling
 from server.frontier.starts import noted
-from server.frontier.store import Store, Table
+from server.frontier.store import Store, Table, Write
 from server.frontier.view import View
 
 PAUSED_KEY = b"paused"
@@ -82,7 +82,7 @@ class Memory:
             done.change.counts["size"] += report.size
         if lease is not None and not self.settling.finish(done, lease):
             self.leasing.extend(done.change, lease)
-        self.settling.write(done, lease)
+        self.settling.write(done, job, lease)
         return done, new
 
     def release(self, client: str, job: int) -> int:
@@ -122,12 +122,13 @@ class Memory:
         hosts = [host.name for host in self.core.hosts if not host.is_sound()]
         return hosts + (["totals"] if not self.core.books.totals.is_sound else [])
 
-    def mark_stored(self, pages: Iterable[tuple[bytes, str]]) -> int:
+    def mark_stored(self, pages: Iterable[tuple[bytes, str]], notes: Iterable[Write]) -> int:
         """Settle URLs (key, address) as stored, whoever has them; returns how many changed."""
         wanted = dict(pages)
         number = sum(self._settle_held(lease, wanted) for lease in self.core.leases)
         change = Change()
         number += mending.mark_stored(self.core, change, wanted.items())
+        change.writes += notes
         self.core.commit(change)
         return number
 
@@ -136,8 +137,9 @@ class Memory:
         held = [url for url, task in lease.tasks.items() if key_of_entry(task.entry, url) in wanted]
         if held:
             done = self.settling.settle(lease.job, lease, [UrlResult(url, Outcome.STORED) for url in held])
+            done.given_back, done.stored = done.stored, []  # another job did it: this one may have a page, too
             self.settling.finish(done, lease)
-            self.settling.write(done, lease)
+            self.settling.write(done, lease.job, lease)
         return len(held)
 
     def _lease_to_report_on(self, client: str, job: int) -> Lease | None:

@@ -39,6 +39,8 @@ _KEPT_LOGS = 4  # of what RocksDB tells of itself; each opening begins two
 _WAY_ON = "crawlAdmin recover goes on with what is left of it"
 _NO_DAMAGE = ("No space left", "Permission denied", "Read-only file system", "Too many open files")
 
+_ADDED = (Table.CLAIMS,)  # a crawl that began before may lack these, and only who opens it for writing can make them
+
 _log = logging.getLogger(__name__)
 
 
@@ -65,28 +67,38 @@ class RocksStore:
                 self._db = _complete(self._folder, None if accept_loss else promise_in(self._folder))
                 self._notes = Notes(self._folder)
                 self._notes.begin(self._db.latest_sequence_number(), _first_log(self._db))
-            self._tables = [self._db.get_column_family(_name(table)) for table in Table]
-            self._handles = [self._db.get_column_family_handle(_name(table)) for table in Table]
+            missing = [table for table in _ADDED if read_only and not _has(self._db, table)]
+            there = [table for table in Table if table not in missing]
+            self._tables: list[Any] = [self._db.get_column_family(_name(table)) for table in there]
+            self._handles = [self._db.get_column_family_handle(_name(table)) for table in there]
+            self._tables += [None] * len(missing)  # they are the last ones
         except StoreError:
             raise
         except Exception as error:  # rocksdict raises plain Exception for everything
             raise _explained(self._folder, error) from error
 
     def get(self, table: Table, key: bytes) -> bytes | None:
+        rows = self._tables[table]
+        if rows is None:
+            return None
         with _translated("read"):
-            value: bytes | None = self._tables[table].get(key)
+            value: bytes | None = rows.get(key)
             return value
 
     def get_many(self, table: Table, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-        if not keys:
-            return []
+        known = self._tables[table]
+        if not keys or known is None:
+            return [None] * len(keys)
         with _translated("read"):
-            values: Any = self._tables[table].get(keys if isinstance(keys, list) else list(keys))
+            values: Any = known.get(keys if isinstance(keys, list) else list(keys))
             return list(values)
 
     def scan(self, table: Table, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        known = self._tables[table]
+        if known is None:
+            return
         with _translated("read"):
-            rows: Iterator[Any] = iter(self._tables[table].items(from_key=start))
+            rows: Iterator[Any] = iter(known.items(from_key=start))
         last = start
         for key, value in rows:
             if end is not None and key >= end:
@@ -150,8 +162,9 @@ class RocksStore:
     def close(self) -> None:
         self._handles.clear()
         with ExitStack() as stack:  # all of them, also if one fails
-            for each in (self._db, *self._tables, *([self._notes] if self._notes else ())):
-                stack.callback(each.close)
+            for each in (self._db, *self._tables, self._notes):
+                if each is not None:
+                    stack.callback(each.close)
             self._tables, self._notes = [], None
 
     def _mend(self) -> None:
@@ -167,6 +180,16 @@ class RocksStore:
             self._open(read_only=True)  # what is known can still be asked for
             raise
         self._is_broken = False
+
+
+def _has(db: Rdict, table: Table) -> bool:
+    try:
+        db.get_column_family_handle(_name(table))
+    except Exception as error:  # rocksdict raises plain Exception for everything
+        if "does not exist" in str(error):
+            return False
+        raise
+    return True
 
 
 def is_store(folder: Path) -> bool:

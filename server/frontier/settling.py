@@ -7,6 +7,7 @@ from itertools import islice
 
 from common.urls import resolve
 from common.wire import HostFact, Outcome, UrlResult, clean_text
+from server.frontier import claims
 from server.frontier.change import Change
 from server.frontier.core import Core
 from server.frontier.hosts import Host
@@ -58,6 +59,17 @@ class Settlement:
     refused: int = 0
     failed: list[FailedRecord] = field(default_factory=list)  # given up now
     signs: dict[int, Signs] = field(default_factory=dict)  # by host
+    # What is noted of the job, as entries of claims.py:
+    stored: list[bytes] = field(default_factory=list)
+    given_back: list[bytes] = field(default_factory=list)
+    unsure: list[bytes] = field(default_factory=list)
+
+    def note(self, job: int) -> None:
+        """Which of the job's pages count, in the same write."""
+        kinds = (
+            (claims.STORED, self.stored), (claims.GIVEN_BACK, self.given_back), (claims.UNSURE, self.unsure),
+        )  # fmt: skip
+        self.change.writes += [claims.row(job, kind, entries) for kind, entries in kinds if entries]
 
 
 class Settling:
@@ -97,6 +109,7 @@ class Settling:
         touched, writes, by_id = change.hosts, change.writes, self._core.hosts.by_id
         now, number, stored = int(self._core.clock.now()), 0, 0
         visits = self._core.visits if self._core.visits.period.is_set else None
+        note, entry = done.stored.append, claims.entry
         for result in results:
             url, outcome = result.url, result.outcome
             task = tasks.get(url)
@@ -114,10 +127,11 @@ class Settling:
             host.leased -= 1
             host.done += 1
             number += 1
+            key = key_of_entry(task.entry, url)
             if outcome is Outcome.STORED:
                 host.stored += 1
                 stored += 1
-            key = key_of_entry(task.entry, url)
+                note(entry(key, result.sha1))
             writes.append((Table.URLS, key, pack_ended(State.DONE, outcome, now, host.id)))
             if visits is not None and outcome is Outcome.STORED:
                 visits.begin(change, key, unpack_entry(task.entry), result, self._core.clock.now())
@@ -130,6 +144,10 @@ class Settling:
         host = change.touch(core.hosts.by_id(task.host))
         consequence = CONSEQUENCES[result.outcome]
         done.accepted += 1
+        if result.outcome is Outcome.STORED:
+            done.stored.append(claims.entry(key_of_entry(task.entry, url), result.sha1))
+        elif result.outcome is Outcome.INTERNAL:
+            done.unsure.append(claims.entry(key_of_entry(task.entry, url)))
         signs = done.signs.get(host.id)
         if signs is None:
             signs = done.signs[host.id] = Signs()
@@ -267,9 +285,10 @@ class Settling:
             done.change.delete(Table.JOBS, key)
         return not left
 
-    def write(self, done: Settlement, lease: Lease | None) -> None:
+    def write(self, done: Settlement, job: int, lease: Lease | None) -> None:
         """Put the change on disk; then the lease shrinks, and hosts are freed."""
         core = self._core
+        done.note(job)
         freed = Counter([task.host for task in done.settled.values()])
         if lease is not None:
             self._note_delays(lease.client, freed)
@@ -300,8 +319,9 @@ class Settling:
             host = change.touch(core.hosts.by_id(task.host))
             self._put_back(change, host, task, lease.job)
         done = Settlement(change, dict(lease.tasks))
+        done.given_back = [claims.entry(key_of_entry(task.entry, url)) for url, task in lease.tasks.items()]
         self.finish(done, lease)
-        self.write(done, lease)
+        self.write(done, lease.job, lease)
         return len(done.settled)
 
     def _put_back(self, change: Change, host: Host, task: Task, job: int) -> None:

@@ -22,6 +22,7 @@ class Table(IntEnum):
     VISITS = 10  # key of the URL -> Visit; pages that are visited again
     DUE = 11  # due time, key of the URL -> nothing; when those that are done are visited again
     AGAIN = 12  # place -> Entry; pages whose time has come, apart from what was never visited
+    CLAIMS = 13  # job, what it did, a page -> more pages; what each job has stored, or gave back without a word
 
 
 Write = tuple[Table, bytes, bytes | None]  # None deletes

@@ -9,18 +9,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from common.bundle import manifest_path
+from common.bundle import manifest_path, read_manifest
 from common.clock import SystemClock
-from common.settings import Settings
+from common.settings import Settings, UrlServerSettings
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from export import main as export_main
+from export.index import read
 from server.admin import main as admin_main
+from server.frontier.frontier import Frontier
 from server.ftpserver import main as ftp_main
 from server.ftpserver.folder import PagesFolder
 from server.ftpserver.inbox import Inbox, Refused, SendAgain
@@ -214,13 +216,14 @@ def test_a_data_xml_that_cannot_be_read_is_named_and_the_rest_exported(
 def test_the_links_of_a_page_that_nobody_reported_are_read_as_carefully(
     crawl: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    url = page_url("c.example", 0)
     frontier = open_frontier(Settings(crawl), SystemClock())
-    frontier.add([FoundUrl(page_url("c.example", 0), 0)])
+    frontier.add([FoundUrl(url, 0)])
+    frontier.release("w", frontier.lease("w", "", 100).job)
     frontier.close()
     Forgery().write(crawl / "Pages")
-    Forgery(domain="c.example", xml=XML.replace(b"<page/>", b'<page><links><link url="/"/></links></page>')).write(
-        crawl / "Pages"
-    )
+    xml = XML.replace(b"<page/>", b'<page><links><link url="/"/></links></page>')
+    Forgery(domain="c.example", job="2", xml=xml).write(crawl / "Pages")
     assert run(ftp_main.main, crawl, "--rebuild-catalogue") == 0
     assert run(admin_main.main, crawl, "audit", "--repair") == 0
 
@@ -234,6 +237,149 @@ def test_what_is_inside_must_be_what_was_received(crawl: Path, capsys: pytest.Ca
     assert "lists other pages than the one inside" in capsys.readouterr().err
     assert run(admin_main.main, crawl, "audit") == 1
     assert bundle.name in capsys.readouterr().out
+
+
+# --- pages that no job had, or that no job has reported -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A bundle that is sound in itself and claims what is not so. Job 1 has stored b.example, 2 is out with c.example,
+    3 had d.example and lost it to 4, which has stored it; e.example is queued, and f.example is not known."""
+
+    domain: str
+    job: str
+    verdict: str  # what explain says of it
+    finding: str  # difference of the audit; empty for a note
+    state: str = ""  # of its URL after a repair, if that changes it
+
+
+NEVER, UNREPORTED = "never had this URL, or has reported something else of it", "has not reported it"
+CLAIMED = {
+    "an unknown URL": Claimed("f.example", "1", NEVER, "not confirmed"),
+    "an unknown URL under a job that is out": Claimed("f.example", "2", NEVER, "not confirmed"),
+    "a queued URL": Claimed("e.example", "1", NEVER, "not confirmed"),
+    "a queued URL under what is no job": Claimed("e.example", "x-1", NEVER, "not confirmed"),
+    "a done URL under its own job, another body": Claimed("b.example", "1", NEVER, "not confirmed"),
+    "a done URL under another job": Claimed("b.example", "4", NEVER, "not confirmed"),
+    "a done URL under a job that is out": Claimed("b.example", "2", NEVER, "not confirmed"),
+    "a done URL under a job that never was": Claimed("b.example", "99", NEVER, "not confirmed"),
+    "a done URL under what is no job": Claimed("b.example", "x-1", NEVER, "not confirmed"),
+    "a done URL under its job with a zero": Claimed("b.example", "01", NEVER, "not confirmed"),
+    "a leased URL under the job of another client": Claimed("c.example", "1", NEVER, "not confirmed"),
+    "a leased URL under its own job": Claimed("c.example", "2", UNREPORTED, "not reported", "done"),
+    "a done URL under a job that has lost it": Claimed("d.example", "3", UNREPORTED, ""),
+}
+
+
+@pytest.fixture
+def busy_crawl(tmp_path: Path) -> Path:
+    """A crawl in the middle of its work, which `Claimed` describes."""
+    settings = Settings(tmp_path, UrlServerSettings(delay=0.0))
+    frontier = open_frontier(settings, SystemClock())
+    _lease_and_store(frontier, settings, "b.example")
+    _leased(frontier, "c.example", "w2")
+    frontier.release("w3", _leased(frontier, "d.example", "w3"))
+    _lease_and_store(frontier, settings)
+    frontier.add([FoundUrl(page_url("e.example", 0), 0)])
+    frontier.close()
+    return tmp_path
+
+
+def _leased(frontier: Frontier, domain: str, client: str) -> int:
+    if domain:
+        frontier.add([FoundUrl(page_url(domain, 0), 0)])
+    leased = frontier.lease(client, "", 100)
+    assert len(leased.tasks) == 1
+    return leased.job
+
+
+def _lease_and_store(frontier: Frontier, settings: Settings, domain: str = "") -> None:
+    job = str(_leased(frontier, domain, "w"))
+    path = honest(settings.pages, domain or "d.example", job)
+    [page] = read_manifest(path).pages
+    result = UrlResult(page.meta.url, Outcome.STORED, sha1=page.meta.sha1)
+    frontier.report("w", int(job), Report(job, [result], []))
+
+
+@pytest.fixture(params=CLAIMED)
+def claimed(busy_crawl: Path, request: pytest.FixtureRequest) -> Claimed:
+    """It is there, newer than all others of its URL, and catalogued."""
+    claimed = CLAIMED[request.param]
+    Forgery(domain=claimed.domain, job=claimed.job, created=CREATED + 1_000).write(busy_crawl / "Pages")
+    assert run(ftp_main.main, busy_crawl, "--rebuild-catalogue") == 0
+    return claimed
+
+
+def test_explain_says_that_it_is_not_confirmed(
+    busy_crawl: Path, claimed: Claimed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(admin_main.main, busy_crawl, "explain", page_url(claimed.domain, 0)) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(None, 2)[2] for line in told if "not confirmed" in line] == [
+        f"job {claimed.job} {claimed.verdict}"
+    ]
+
+
+def test_no_export_has_it_and_none_loses_the_true_one(
+    busy_crawl: Path, claimed: Claimed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(export_main.main, busy_crawl, "files", "--output", str(busy_crawl / "tree")) == 0
+    assert "1 pages are not confirmed by a report, and left out" in capsys.readouterr().err
+    files = {path.parent.name: path.read_bytes() for path in (busy_crawl / "tree").rglob("*") if path.is_file()}
+    assert files == {"b.example": b"honest", "d.example": b"honest"}
+    for options in ([], ["--all-links"]):
+        index = busy_crawl / "index.txt"
+        assert run(export_main.main, busy_crawl, "index", *options, "--output", str(index)) == 0
+        with index.open("rb") as file:
+            assert [record.url for record in read(file)] == [page_url("b.example", 0), page_url("d.example", 0)]
+
+
+def test_the_audit_names_it_and_a_repair_believes_only_what_a_job_had(
+    busy_crawl: Path, claimed: Claimed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = page_url(claimed.domain, 0)
+    before = _state(busy_crawl, url, capsys)
+    assert _differences(busy_crawl, capsys) == ({claimed.finding: 1} if claimed.finding else {})
+    is_left = claimed.finding == "not confirmed"
+    assert run(admin_main.main, busy_crawl, "audit", "--repair") == is_left
+    assert _state(busy_crawl, url, capsys) == (claimed.state or before)
+    assert _differences(busy_crawl, capsys) == ({"not confirmed": 1} if is_left else {})
+
+
+def _state(folder: Path, url: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    run(admin_main.main, folder, "explain", url, "--json")
+    return str(json.loads(capsys.readouterr().out)["state"])
+
+
+def _differences(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, int]:
+    capsys.readouterr()
+    run(admin_main.main, folder, "audit", "--json")
+    kinds: dict[str, int] = json.loads(capsys.readouterr().out)["differences"]["kinds"]
+    return kinds
+
+
+def test_what_is_believed_all_the_same_counts(
+    busy_crawl: Path, claimed: Claimed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But not what no job can have done: one that is no number, or that has stored another page of the URL."""
+    can_be = claimed.job not in ("x-1", "01") and (claimed.domain, claimed.job) != ("b.example", "1")
+    assert run(admin_main.main, busy_crawl, "audit", "--believe") == 2, "only a repair can"
+    assert run(admin_main.main, busy_crawl, "audit", "--repair", "--believe") == (not can_be)
+    assert run(admin_main.main, busy_crawl, "audit") == (not can_be)
+
+
+def test_the_same_body_under_the_same_job_counts_once(busy_crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its links would be others, and its title."""
+    Forgery(domain="b.example", job="1", created=CREATED + 1_000, body=b"honest").write(busy_crawl / "Pages")
+    assert run(ftp_main.main, busy_crawl, "--rebuild-catalogue") == 0
+    assert _differences(busy_crawl, capsys) == {"stored twice": 1}
+    assert run(export_main.main, busy_crawl, "index", "--output", str(busy_crawl / "index.txt")) == 0
+    with (busy_crawl / "index.txt").open("rb") as file:
+        assert [record.links for record in read(file)] == [(), ()]
+    assert run(admin_main.main, busy_crawl, "explain", page_url("b.example", 0)) == 0
+    assert "job 1 has stored another page of this URL before" in capsys.readouterr().out
 
 
 # --- bombs ----------------------------------------------------------------------------------------------------------
@@ -270,7 +416,7 @@ from pathlib import Path
 from server.ftpserver.folder import PagesFolder
 from server.ftpserver.inbox import Inbox, Refused, SendAgain
 from server.ftpserver.uploads import Place
-from dataclasses import replace
+from dataclasses import dataclass, replace
 bundle = Path(sys.argv[1])
 folder = PagesFolder(Path(sys.argv[2]))
 inbox = Inbox(folder.directory, folder.incoming, 10**9, 20_000_000, lambda path, manifest: None)

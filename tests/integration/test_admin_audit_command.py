@@ -157,8 +157,8 @@ def test_a_lost_frontier_is_had_again_from_the_pages(finished: Path) -> None:
     (finished / ".mem" / "frontier").rename(finished / ".mem" / "lost")
     with serving(finished, "--scope", "host"):
         pass
-    answer = ask_admin(finished, "audit", "--repair")
-    assert answer["differences"]["kinds"] == {"page unknown": before["URLs with a page"]}
+    answer = ask_admin(finished, "audit", "--repair", "--believe")
+    assert answer["differences"]["kinds"] == {"not confirmed": before["URLs with a page"]}
     after = ask_admin(finished, "audit")["counts"]
     assert (after["stored"], after["URLs with a page"]) == (before["stored"], before["URLs with a page"])
     assert after["known"] > after["done"], "their links are known, too"

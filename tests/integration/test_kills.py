@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.bundle import parse_bundle_name, read_pages
+from tests.integration.admin import ask_admin
 from tests.integration.cluster import Cluster, run_cluster, stored_bundles
 from tests.waiting import wait_until
 from tests.web.running import run_web
@@ -38,6 +39,7 @@ def test_kill_and_restart(tmp_path: Path, victim: str) -> None:
         totals = cluster.wait_until_finished()
         assert in_time >= IN_TIME, "the web is too small to show anything"
         assert cluster.stop("one") == 0
+        assert ask_admin(cluster.host, "audit")["differences"]["first"] == []
         stored = _stored_by_job(cluster)
         assert {url for _, url in stored} == web.truth.stored
         assert set(stored.values()) == {1}, "a page is stored twice under the same job"

@@ -13,6 +13,7 @@ from common.clock import SystemClock
 from common.errors import PavoukError
 from common.page import PageMeta, PageText, links_in, page_xml
 from common.settings import Settings
+from common.urls import digest
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.admin import findings as kinds
 from server.admin.audit import Examination, examine
@@ -20,9 +21,10 @@ from server.admin.findings import SHOWN, Listing
 from server.admin.repair import repair
 from server.catalogue import FILE_NAME, Catalogue
 from server.frontier.change import TOTALS_KEY, pack_totals, unpack_totals
+from server.frontier.claims import GIVEN_BACK, SINCE_KEY, entry, row
 from server.frontier.frontier import Frontier
 from server.frontier.hosts import Host
-from server.frontier.records import State
+from server.frontier.records import KEY_LENGTH, State
 from server.frontier.rocks import RocksStore
 from server.frontier.store import StoreError, Table
 from server.opening import open_frontier, open_store, reopened
@@ -72,6 +74,10 @@ class Crawl:
         path = writer.write(folder, 1_700_000_000)
         self.catalogue(lambda catalogue: catalogue.reconcile())
         return path
+
+    def gave_back(self, job: int, *urls: str) -> None:
+        """As if this job had had them, and its lease had ended before it reported them."""
+        self.store.write([row(job, GIVEN_BACK, [entry(digest(url)[:KEY_LENGTH]) for url in urls])])
 
     def frontier(self) -> Frontier:
         """For some calls. Closed with the store."""
@@ -169,10 +175,11 @@ def test_a_lost_page_is_asked_for_at_the_address_that_was_found(crawl: Crawl) ->
 
 
 def test_a_page_that_is_in_another_bundle_too_is_not_lost(crawl: Crawl) -> None:
+    crawl.gave_back(2, page_url(DOMAINS[0], 0))
     make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "2", pages=1)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     crawl.bundles[0].unlink()
-    assert_mended(crawl)
+    assert assert_mended(crawl).kinds["confirmed"] == 1
     states = [crawl.state(page_url(DOMAINS[0], number)) for number in range(PAGES)]
     assert states == [State.DONE, State.QUEUED, State.QUEUED]
 
@@ -235,6 +242,7 @@ def test_wrong_counters_of_the_frontier(crawl: Crawl) -> None:
 def test_an_upload_that_was_not_reported(crawl: Crawl) -> None:
     url = page_url("new.example", 0)
     crawl.frontier().add([FoundUrl(url, 2)])
+    crawl.gave_back(9, url)
     path = make_bundle(crawl.pages / "new.example", "new.example", "9", pages=1)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     found = crawl.examine().found
@@ -250,12 +258,14 @@ def test_links_of_an_unreported_page_are_taken_in(crawl: Crawl) -> None:
     meta = page_meta("http://l.example/", b"body", 1_700_000_000.0)
     crawl.store_bundle("l.example", meta, PageText([("http://l.example/one", "One"), ("http://l.example/two", "")]))
     crawl.frontier().add([FoundUrl("http://l.example/", 3)])
+    crawl.gave_back(4, "http://l.example/")
     assert_mended(crawl)
     assert crawl.state("http://l.example/one") is State.QUEUED
     assert crawl.frontier().explain("http://l.example/two").depth == 4
 
 
 def test_a_stored_page_that_nobody_knows(crawl: Crawl) -> None:
+    crawl.gave_back(9, page_url("new.example", 0), page_url("new.example", 1))
     make_bundle(crawl.pages / "new.example", "new.example", "9", pages=2)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     assert crawl.kinds(quick=True) == {kinds.PAGE_UNKNOWN}
@@ -266,6 +276,19 @@ def test_a_stored_page_that_nobody_knows(crawl: Crawl) -> None:
 
 
 def test_a_page_that_is_stored_again(crawl: Crawl) -> None:
+    crawl.gave_back(2, page_url(DOMAINS[0], 0))
+    path = make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "2", pages=1)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    found = crawl.examine().found
+    assert found.differences.number == 0
+    what = f"{page_url(DOMAINS[0], 0)} in {DOMAINS[0]}/{path.name}: job 2 has not reported it"
+    assert found.notes.first == [(kinds.STORED_AGAIN, what)]
+    assert (found.counts["pages"], found.counts["pages not confirmed"]) == (6, 1)
+    assert assert_mended(crawl).number == 0, "it is not needed"
+
+
+def test_pages_of_an_older_crawl_that_are_stored_again(crawl: Crawl) -> None:
+    older(crawl, 3)
     make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "2", pages=1)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     found = crawl.examine().found
@@ -273,11 +296,78 @@ def test_a_page_that_is_stored_again(crawl: Crawl) -> None:
     assert found.notes.first == [(kinds.STORED_AGAIN, f"{page_url(DOMAINS[0], 0)}: in 2 jobs")]
 
 
+def older(crawl: Crawl, since: int) -> None:
+    """As if all that has happened so far had been by a version that noted nothing."""
+    rows = [(Table.CLAIMS, key, None) for key, _ in crawl.store.scan(Table.CLAIMS)]
+    crawl.store.write([*rows, (Table.META, SINCE_KEY, str(since).encode())])
+
+
+def test_an_older_crawl_has_no_differences(crawl: Crawl) -> None:
+    older(crawl, 2)
+    found = crawl.examine().found
+    assert (found.differences.first, found.notes.first) == ([], [])
+
+
+@pytest.mark.parametrize("state", ["unknown", "queued", "done"])
+def test_a_page_that_its_job_never_had_is_named_and_never_settled(crawl: Crawl, state: str) -> None:
+    domain, url = ("a.example" if state == "done" else "new.example"), ""
+    url = page_url(domain, 0)
+    if state == "queued":
+        crawl.frontier().add([FoundUrl(url, 2)])
+    path = make_bundle(crawl.pages / domain, domain, "9", pages=1, created=1_700_009_999)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    told = f"{url} in {domain}/{path.name}: job 9 never had this URL, or has reported something else of it"
+    for since in (None, 2e10):
+        assert crawl.examine(since=since).found.differences.first == [(kinds.NOT_CONFIRMED, told)]
+    assert crawl.examine(since=0.0).found.notes.kinds == {kinds.IN_FLIGHT: 1}, "stored since the frontier was copied"
+    before = crawl.state(url)
+    assert crawl.repair().number == 0
+    assert crawl.state(url) is before
+    assert crawl.kinds() == {kinds.NOT_CONFIRMED}
+    done = repair(crawl.store, crawl.settings, crawl.examine(), quick=False, believe=True)
+    assert done.kinds == {"confirmed": 1} | ({} if state == "done" else {"settled": 1})
+    assert crawl.state(url) is State.DONE
+    assert crawl.examine().found.differences.first == []
+
+
+def test_a_page_that_nobody_reported_hides_no_missing_one(crawl: Crawl) -> None:
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "9")
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    crawl.bundles[0].unlink()
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    assert crawl.examine().found.differences.kinds == {kinds.PAGE_MISSING: PAGES, kinds.NOT_CONFIRMED: PAGES}
+    crawl.repair()
+    assert crawl.examine().found.differences.kinds == {kinds.NOT_CONFIRMED: PAGES}
+    assert crawl.state(page_url(DOMAINS[0], 0)) is None
+
+
+def test_nor_does_one_in_a_bundle_that_is_not_catalogued_yet(crawl: Crawl) -> None:
+    crawl.bundles[0].unlink()
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "9")
+    assert crawl.examine(since=0.0).found.differences.kinds == {kinds.PAGE_MISSING: PAGES}
+
+
+def test_all_pages_of_another_crawl_can_be_believed(crawl: Crawl) -> None:
+    (crawl.folder / ".mem" / "frontier").rename(crawl.folder / "elsewhere")
+    crawl.store.close()
+    open_frontier(crawl.settings, SystemClock()).close()
+    crawl.store = open_store(crawl.settings)
+    assert crawl.examine().found.differences.kinds == {kinds.NOT_CONFIRMED: 6}
+    assert crawl.repair().number == 0
+    done = repair(crawl.store, crawl.settings, crawl.examine(), quick=False, believe=True)
+    assert done.kinds == {"settled": 2, "confirmed": 2}
+    assert crawl.examine().found.differences.first == []
+    assert crawl.state(page_url(DOMAINS[1], 2)) is State.DONE
+    assert assert_mended(crawl).number == 0
+
+
 def test_a_page_that_is_stored_twice_under_one_job(crawl: Crawl) -> None:
-    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "1", pages=1, created=1_700_009_999)
+    path = make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "1", pages=1, created=1_700_009_999)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     found = crawl.examine().found
-    assert found.differences.first == [(kinds.STORED_TWICE, f"{page_url(DOMAINS[0], 0)}: 2 times under job 1")]
+    what = f"{page_url(DOMAINS[0], 0)} in {DOMAINS[0]}/{path.name}: job 1 has stored another page of this URL before"
+    assert found.differences.first == [(kinds.STORED_TWICE, what)]
     crawl.repair()
     assert crawl.kinds() == {kinds.STORED_TWICE}, "that cannot be mended"
 
@@ -334,6 +424,7 @@ def harm_all(crawl: Crawl) -> None:
     meta = page_meta("http://l.example/", b"body", 1_700_000_000.0)
     crawl.store_bundle("l.example", meta, PageText([("http://l.example/one", "One")]))
     crawl.frontier().add([FoundUrl("http://l.example/", 3)])
+    crawl.gave_back(4, "http://l.example/")
     crawl.bundles[0].unlink()
     totals = unpack_totals(crawl.store.get(Table.META, TOTALS_KEY) or b"")
     crawl.store.write([(Table.META, TOTALS_KEY, pack_totals(replace(totals, known=1000)))])

@@ -12,8 +12,9 @@ from common.errors import BundleError
 from common.urls import digest
 from server.catalogue import FILE_NAME, Catalogue, CatalogueError, CatalogueWriter, Counts
 from server.catalogue import writer as writer_module
+from server.catalogue.apart import COUNTS
 from server.catalogue.stored import stored_manifest
-from tests.bundles import make_bundle, page_url
+from tests.bundles import CREATED, make_bundle, page_url
 from tests.processes import ROOT
 
 
@@ -314,3 +315,50 @@ def test_the_manifest_beside_has_the_suffix_that_the_walk_overlooks(tmp_path):
     assert {entry.name for entry in path.parent.iterdir()} == {path.name, path.name + MANIFEST_SUFFIX}
     with Catalogue.open(tmp_path) as catalogue:
         assert catalogue.reconcile().added == 1
+
+
+def test_what_is_set_apart_is_seen_by_nobody_else(tmp_path):
+    """A page of job 2 does not count: not as the newest, nor as the first, nor as a URL that is there."""
+    for job, created in (("1", CREATED + 100), ("2", CREATED), ("3", CREATED + 200)):
+        make_bundle(tmp_path / "a.org", "a.org", job, pages=2 if job == "2" else 1, created=created)
+    with Catalogue.open(tmp_path) as catalogue:
+        catalogue.reconcile()
+        bundles = {bundle.job: bundle for bundle in catalogue.bundles()}
+        rows = {job: catalogue.rows_of(bundle) for job, bundle in bundles.items()}
+        number = catalogue.set_apart(lambda job, pages: [7 if job == "2" else 0] * len(pages), catalogue.mark())
+        shared, other = digest(page_url("a.org", 0)), digest(page_url("a.org", 1))
+        assert number == 2
+        assert list(catalogue.digests()) == [(shared, 2)]
+        assert [page.bundle.name for page in catalogue.pages_of(shared)] == [bundles["1"].name, bundles["3"].name]
+        assert catalogue.latest(other) is None
+        assert [catalogue.newest_in(bundles[job], catalogue.mark()) for job in "123"] == [set(), set(), {0}]
+        assert dict(catalogue.apart()) == {shared: 1, other: 1}
+        assert [(each.job, each.why, each.page.url) for each in catalogue.apart_of(other)] == [
+            ("2", 7, page_url("a.org", 1))
+        ]
+        assert {job: catalogue.rows_of(bundle) for job, bundle in bundles.items()} == rows, "it is all there"
+        make_bundle(tmp_path / "b.org", "b.org")
+        assert catalogue.reconcile().added == 1
+        assert len(list(catalogue.digests())) == 1, "what came later has not been judged"
+        assert catalogue.set_apart(lambda job, pages: [0] * len(pages), catalogue.mark()) == 0
+        assert len(list(catalogue.digests())) == 5
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_of_two_pages_under_one_job_the_first_that_came_counts(tmp_path, whole):
+    url = digest(page_url("a.org", 0))
+    with Catalogue.open(tmp_path) as catalogue:
+        for created in (CREATED + 50, CREATED, CREATED + 100):
+            make_bundle(tmp_path / "a.org", "a.org", "1", pages=1, created=created)
+            catalogue.reconcile()
+
+        def judge(job, pages):
+            return [0] * len(pages)
+
+        if whole:
+            assert catalogue.set_apart(judge, catalogue.mark()) == 2
+            assert [page.crawl_time for page in catalogue.pages_of(url)] == [CREATED + 50]
+        else:
+            judged = catalogue.judged(url, judge)
+            assert [each.page.crawl_time for each in judged if each.why == COUNTS] == [CREATED + 50]
+            assert [each.page.crawl_time for each in judged] == [CREATED, CREATED + 50, CREATED + 100]

@@ -9,11 +9,16 @@ import pytest
 from common.clock import SystemClock
 from common.errors import PavoukError
 from common.settings import Settings, UrlServerSettings
-from export.accepted import link_rules
+from export.accepted import LinkRules, configured, link_rules
+from export.frontier import asked
 from server.frontier.frontier import Frontier
-from server.opening import STORE_FOLDER, open_frontier
+from server.opening import STORE_FOLDER, last_policy, open_frontier
 
 START = "http://a.org/start.tmp"
+
+
+def _rules(settings: Settings) -> LinkRules | None:
+    return asked(settings, lambda store: link_rules(last_policy(store, settings)))
 
 
 @contextmanager
@@ -28,19 +33,20 @@ def _frontier(folder: Path, **keys: object) -> Iterator[Frontier]:
 def test_the_rules_of_the_crawl(tmp_path: Path, is_running: bool) -> None:
     settings = Settings(tmp_path)  # config.cfg has the defaults
     with _frontier(tmp_path, scope="host", reject=(r"\.tmp$",), max_depth=1, drop_index_names=False):
-        rules = link_rules(settings)
+        rules = _rules(settings)
     if not is_running:
-        rules = link_rules(settings)
-    assert rules.are_known
+        rules = _rules(settings)
+    assert rules is not None
     assert rules.identity("http://a.org/index.html") == "http://a.org/index.html"
     answers = {url: rules.accepts(url) for url in ("http://a.org/x", "http://b.org/x", "http://a.org/x.tmp", START)}
     assert list(answers.values()) == [True, False, False, True]
 
 
 def test_without_a_frontier_every_link_is_accepted(tmp_path: Path) -> None:
-    rules = link_rules(Settings(tmp_path, UrlServerSettings(drop_index_names=False)))
-    index = "http://anywhere.org/index.html"
-    assert (rules.are_known, rules.identity(index), rules.accepts(index)) == (False, index, True)
+    settings = Settings(tmp_path, UrlServerSettings(drop_index_names=False))
+    assert _rules(settings) is None
+    rules, index = configured(settings), "http://anywhere.org/index.html"
+    assert (rules.identity(index), rules.accepts(index)) == (index, True)
     assert list(tmp_path.iterdir()) == [], "nothing is made"
 
 
@@ -49,5 +55,5 @@ def test_a_damaged_frontier_is_told(tmp_path: Path) -> None:
     with _frontier(tmp_path):
         pass
     (settings.memory / STORE_FOLDER / "CURRENT").write_text("nonsense")
-    with pytest.raises(PavoukError, match="--all-links"):
-        link_rules(settings)
+    with pytest.raises(PavoukError, match="which pages count"):
+        _rules(settings)

@@ -9,7 +9,7 @@ from common.clock import ManualClock
 from common.settings import Settings, UrlServerSettings
 from server.frontier.starts import known_starts
 from server.frontier.store import Table
-from server.opening import last_policy, open_frontier, open_store, reopened
+from server.opening import last_policy, open_frontier, open_store, reading_store, reopened
 from server.policy.policy import Policy
 from server.starting import LookUps, private_addresses, take_in
 from tests.frontier import Make
@@ -30,8 +30,9 @@ def test_start_urls_of_an_older_frontier_stay(tmp_path: Path, how: str) -> None:
     store.write([OLD])
     store.close()
     if how == "reader":
-        known = last_policy(settings)
-        assert known is not None
+        with reading_store(settings) as reader:
+            assert reader is not None
+            known = last_policy(reader, settings)
         assert known.starts == ["http://old.org/x", "http://older.org/"]
         assert not known.policy.excluded_by("http://old.org/", "old.org", 0, 0)
         return
