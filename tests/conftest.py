@@ -1,6 +1,7 @@
 """Fixtures that several files share."""
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,15 @@ STORES = [RocksStore, MemoryStore]  # another store joins here, and every contra
 
 
 @pytest.fixture(autouse=True)
-def logs_as_before() -> Iterator[None]:
-    """A command that a test has called in this process may have sent the logs elsewhere, and set their level."""
+def process_as_before() -> Iterator[None]:
+    """A command that a test has called in this process may have sent the logs elsewhere, and set their level and the
+    modes of new files."""
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
+    umask = os.umask(0o022)
+    os.umask(umask)
     yield
+    os.umask(umask)
     root.setLevel(level)
     root.handlers[:] = handlers
 

@@ -194,7 +194,7 @@ class Turns:
                 continue
             host = item[2]
             offer = self._offers[host]
-            if offer.ready_at > now or picking.is_beyond_share(offer.slot):
+            if offer.ready_at > now or picking.is_beyond_share(offer.slot) or self._is_left_to_others(host, client):
                 early.append(item)
             elif not self._is_free(host, client):  # back in line when the slot is free
                 self._parked[offer.slot].append(host)
@@ -211,19 +211,22 @@ class Turns:
         offer = self._offers.get(host)
         if offer is None or offer.ready_at > now or not self._is_free(host, client):
             return False
+        if self._is_left_to_others(host, client):
+            return False
         return self._is_due(offer, client, now)
 
     def _is_free(self, host: int, client: str) -> bool:
         offer = self._offers[host]
-        if offer.is_shareable and self._limit > 1 and self._hungry.keys() - {client} and self._has_enough(host, client):
-            return False
         others = self._used_by_others(offer.slot, client)
         if not others:
             return True
         return offer.is_shareable and (others < self._limit or client in self._grants[offer.slot])
 
-    def _has_enough(self, host: int, client: str) -> bool:
-        """Of a host that could be shared; what it gets beyond that, others could be working on."""
+    def _is_left_to_others(self, host: int, client: str) -> bool:
+        """Of a host that can be shared the client has enough: what it gets beyond that, others could be working on. It
+        stays in line for them."""
+        if not self._offers[host].is_shareable or self._limit == 1 or not self._hungry.keys() - {client}:
+            return False
         held = self._held.get(client, {}).get(host)
         return held is not None and held.total() >= _ENOUGH_URLS
 

@@ -9,19 +9,18 @@ import logging
 import socket
 import ssl
 from concurrent.futures import Executor
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, cast
 
 import h11
 
 from server.lobby import STAY_SECONDS, Lobby
 from server.places import Places
+from server.urlserver.body import Body
 from server.urlserver.budget import Budget
 from server.urlserver.guard import Answer, Guard, Head, Wsgi
 from server.urlserver.wsgi import called
@@ -33,6 +32,8 @@ MAX_HEAD_BYTES = 32_000
 LARGE_BYTES = 256_000  # larger messages share a budget, and wait on the disk until they have their part of it
 PARSED_AT_ONCE_BYTES = 12_000_000
 MAX_DISCARDED_BYTES = 256 << 20  # of a request that is refused
+_MAX_DISCARDED_JUNK_BYTES = 1 << 20  # of what is no request
+_LINGER_SECONDS = 2.0  # with it
 _SHUTDOWN_SECONDS = 2.0  # for the goodbye of TLS
 _CHUNK_BYTES = 1 << 16
 
@@ -159,17 +160,23 @@ class Connection:
         hall, length = self._hall, head.length or 0
         self._is_busy = True
         try:
-            with SpooledTemporaryFile(LARGE_BYTES, dir=str(hall.spool)) as body:
+            with closing(Body(LARGE_BYTES, hall.spool)) as body:
                 await self._read_body(body, length)
                 self._is_answering = True
-                async with hall.budget.share(length) if length > LARGE_BYTES else nullcontext():
-                    scheme = "https" if hall.tls else "http"
-                    work = partial(called, app, head, cast(BinaryIO, body), scheme, hall.own)
-                    answer = await self._loop.run_in_executor(hall.pool, work)
+                answer = await self._answer_to(app, head, body)
             await self._say(answer, is_last=hall.is_ending)
         finally:
             self._is_busy = self._is_answering = False
             self._last_used = self._loop.time()
+
+    async def _answer_to(self, app: Wsgi, head: Head, body: Body) -> Answer:
+        hall, file, length = self._hall, body.complete(), head.length or 0
+        if body.trouble is not None:
+            _log.error("a message of %d bytes cannot be kept while it waits: %s", length, body.trouble)
+            return hall.guard.not_kept(head, body.trouble)
+        async with hall.budget.share(length) if length > LARGE_BYTES else nullcontext():
+            work = partial(called, app, head, file, "https" if hall.tls else "http", hall.own)
+            return await self._loop.run_in_executor(hall.pool, work)
 
     # --- reading -----------------------------------------------------------------------------------------------
 
@@ -183,25 +190,27 @@ class Connection:
                 end, is_begun = self._loop.time() + HEAD_SECONDS, True
         return event if isinstance(event, h11.Request) else None
 
-    async def _read_body(self, body: SpooledTemporaryFile[bytes], length: int) -> None:
+    async def _read_body(self, body: Body, length: int) -> None:
         if self._http.they_are_waiting_for_100_continue:
             self._writer.write(self._sent(h11.InformationalResponse(status_code=100, headers=[])))
         end = self._end_of(length)
         while not isinstance(event := self._http.next_event(), h11.EndOfMessage):
             if isinstance(event, h11.Data):
-                body.write(event.data)
+                body.take(event.data)
             else:
                 await self._receive(min(end, self._loop.time() + IDLE_SECONDS))
-        body.seek(0)
 
     async def _discard_body(self, head: Head) -> None:
-        """What a client still sends of a request that is refused: closing with unread data would also throw away our
-        answer."""
-        if not head.has_body:
-            return
-        left = MAX_DISCARDED_BYTES if head.length is None else head.length - len(self._http.trailing_data[0])
-        async with asyncio.timeout_at((self._loop.time() if self._is_known else self._began) + STAY_SECONDS):
-            while 0 < left <= MAX_DISCARDED_BYTES and (data := await self._reader.read(_CHUNK_BYTES)):
+        """What a client still sends of a request that is refused."""
+        if head.has_body:
+            left = MAX_DISCARDED_BYTES if head.length is None else head.length - len(self._http.trailing_data[0])
+            end = (self._loop.time() if self._is_known else self._began) + STAY_SECONDS
+            await self._discard(left if left <= MAX_DISCARDED_BYTES else 0, end)
+
+    async def _discard(self, left: int, end: float) -> None:
+        """Closing with unread data would also throw away our answer."""
+        async with asyncio.timeout_at(end):
+            while left > 0 and (data := await self._reader.read(_CHUNK_BYTES)):
                 left -= len(data)
 
     async def _receive(self, end: float) -> None:
@@ -235,6 +244,9 @@ class Connection:
             text = Answer(status.value, status.phrase, [("Content-Type", "text/plain")], f"{error}\n".encode())
             with suppress(OSError, TimeoutError):
                 await self._say(text, is_last=True)
+                if self._writer.can_write_eof():  # not with TLS
+                    self._writer.write_eof()
+                await self._discard(_MAX_DISCARDED_JUNK_BYTES, self._loop.time() + _LINGER_SECONDS)
 
 
 def _head_of(request: h11.Request, peer: str) -> Head:

@@ -24,6 +24,7 @@ _SOAP_FAULT = (
     "<faultcode>soap:{code}</faultcode><faultstring>{text}</faultstring>"
     "</soap:Fault></soap:Body></soap:Envelope>"
 )
+_CODES = {HTTPStatus.UNAUTHORIZED: "Client.Token", HTTPStatus.INTERNAL_SERVER_ERROR: "Server.Store"}
 _XML = "text/xml; charset=utf-8"
 _CONTENT_TYPES = ("text/xml", "application/xml")
 _MAX_LENGTH_DIGITS = 15
@@ -92,6 +93,12 @@ class Guard:
             return self._refused(head, *refusal)
         return self._admin if self._admin and _is_admin(head) else self._soap
 
+    def not_kept(self, head: Head, error: OSError) -> Answer:
+        """What is said to who may ask, when there is no room for the body: it is no mistake of his."""
+        reason = error.strerror or str(error)
+        text = f"the message cannot be written to the disk ({reason}); nothing of it was recorded, try again later"
+        return self._refused(head, HTTPStatus.INTERNAL_SERVER_ERROR, text)  # SOAP 1.1 §6.2: all faults have this one
+
     def _refused_to_pages(self, head: Head) -> tuple[HTTPStatus, str] | None:
         # Browsers send Origin with every POST, and Sec-Fetch-Site with everything to where it is allowed; "none" is a
         # person who has typed the address.
@@ -132,7 +139,7 @@ class Guard:
         if _is_admin(head):
             body, headers = web.error_body(text), _headers(web.CONTENT_TYPE)
         else:
-            code = "Client.Token" if status is HTTPStatus.UNAUTHORIZED else "Client"
+            code = _CODES.get(status, "Client")
             body, headers = _SOAP_FAULT.format(code=code, text=escape(text)).encode(), _headers(_XML)
         if status is HTTPStatus.UNAUTHORIZED:
             headers.append(("WWW-Authenticate", "Bearer"))  # RFC 9110 §15.5.2

@@ -149,6 +149,17 @@ def test_who_can_share_a_host_leaves_some_of_it_to_the_hungry(frontiers: Make) -
     assert not case.lease("a").tasks, "it has enough"
 
 
+def test_what_somebody_has_enough_of_stays_there_for_the_hungry(frontiers: Make) -> None:
+    case = frontiers(delay_seconds=0, connections_per_host=2)
+    case.add(*pages("x", 200))
+    first = case.lease("a", wanted=10)
+    assert not case.lease("b").tasks
+    assert case.lease("a", wanted=60).hosts[0].connections == 1
+    case.finish("a", first)
+    assert not case.lease("a").tasks, "it has enough"
+    assert case.lease("b").hosts[0].connections == 1
+
+
 # --- fairness
 
 
