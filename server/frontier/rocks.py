@@ -160,8 +160,9 @@ class RocksStore:
             Checkpoint(self._db).create_checkpoint(str(folder))
 
     def close(self) -> None:
+        """StoreError if what it did in the background has met damage."""
         self._handles.clear()
-        with ExitStack() as stack:  # all of them, also if one fails
+        with _translated("closed"), ExitStack() as stack:  # all of them, also if one fails
             for each in (self._db, *self._tables, self._notes):
                 if each is not None:
                     stack.callback(each.close)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -453,6 +454,18 @@ def test_no_file_is_damaged_without_a_word(large: Path, tmp_path: Path, suffix: 
         assert not told or "crawlAdmin recover" in told
         shutil.rmtree(folder)
     assert noticed, "some of them are needed"
+
+
+def test_damage_that_is_met_in_the_background_is_told_at_the_end(large: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(large, tmp_path / "store")
+    for path in folder.glob("*.sst"):
+        flipped(0.4)(path)
+    store = RocksStore(folder)
+    for table in store._tables:  # as RocksDB does when it sees fit
+        with suppress(Exception):
+            table.compact_range(None, None)
+    with pytest.raises(DamagedStore, match="crawlAdmin recover"):
+        store.close()
 
 
 def test_an_older_manifest_is_noticed(large: Path, tmp_path: Path) -> None:
