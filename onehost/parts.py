@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from io import BufferedReader
 from itertools import count, islice
 from pathlib import Path
@@ -179,10 +180,9 @@ class _Reader:
         return self._done.wait(seconds)
 
     def _copy(self) -> None:
-        with self._stream, self._log:
+        with self._stream, suppress(OSError), self._log:
             for line in self._stream:
-                self._log.write(line)
-                self._log.flush()
+                self._keep(line)
                 self.heard_at = time.monotonic()
                 if self._pattern.search(line):
                     self.is_ready = True
@@ -190,6 +190,11 @@ class _Reader:
                     break
             # A client writes a line for each page: they are not looked at any more.
             while piece := self._stream.read1(_PIECE_BYTES):
-                self._log.write(piece)
-                self._log.flush()
+                self._keep(piece)
         self._done.set()
+
+    def _keep(self, piece: bytes) -> None:
+        """A full disk costs lines of the log: a part that nobody reads from any more would come to harm."""
+        with suppress(OSError):
+            self._log.write(piece)
+            self._log.flush()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import PavoukError
+from common.loop import Caught
 from common.page import iso_time
 from common.settings import Settings
 from common.urls import host_of, typed
@@ -41,11 +42,12 @@ class OperatorError(PavoukError):
 
 
 class Operator:
-    """The verbs on one frontier. As thread-safe as the frontier; owns nothing."""
+    """The verbs on one frontier. As thread-safe as the frontier; owns nothing. `caught`: by the loops of the server."""
 
-    def __init__(self, frontier: Frontier, settings: Settings) -> None:
+    def __init__(self, frontier: Frontier, settings: Settings, caught: Caught | None = None) -> None:
         self._frontier = frontier
         self._settings = settings
+        self._caught = caught or Caught()
         self._verbs: dict[str, tuple[Callable[[Arguments], Answer], frozenset[str]]] = {
             "ping": (lambda _: {"folder": str(self._settings.folder.resolve())}, frozenset()),
             "status": (self._status, frozenset()),
@@ -92,6 +94,7 @@ class Operator:
             "full": _some([_host(host) for host in seen.full]),
             "parked": _some([_host(host) for host in seen.parked]),
             "unsound": self._frontier.unsound()[:_SHOWN],
+            "caught": {name: asdict(trouble) for name, trouble in self._caught.all().items()},
             "disk_free_bytes": {
                 "frontier": _free_bytes(self._settings.memory), "pages": _free_bytes(self._settings.pages),
             },

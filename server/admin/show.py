@@ -49,6 +49,8 @@ def _status(answer: Mapping[str, Any]) -> Iterator[Line]:
     for name, told in told_by.items():
         yield from _hosts(name, answer[name], told)
     yield "counters", "add up" if not answer["unsound"] else f"wrong for {', '.join(answer['unsound'])}: run audit"
+    for loop, trouble in answer["caught"].items():
+        yield "caught", f"{trouble['times']} errors in {loop}, the last: {trouble['last']}; urlServer's log tells more"
     free = answer["disk_free_bytes"]
     yield "free space", f"{size(free['frontier'])} for the frontier, {size(free['pages'])} for pages"
 

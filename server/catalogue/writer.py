@@ -8,16 +8,19 @@ import logging
 import queue
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from common.bundle import Manifest
 from common.errors import PavoukError
+from common.loop import Caught, Loop
 from server.catalogue.catalogue import Catalogue
 from server.catalogue.database import CorruptCatalogue
 
 QUEUE_LENGTH = 200  # bundles
 QUEUE_PAGES = 50_000  # of these together; about 80 MB of memory
 BATCH = 50  # bundles in one transaction
+_LOOK_SECONDS = 0.1
 RETRY_SECONDS = 60.0  # until the next try when the database could not be written
 
 log = logging.getLogger(__name__)
@@ -36,6 +39,7 @@ class CatalogueWriter:
         self._missed = threading.Event()  # some bundle is stored that never went through the queue
         self._missed.set()
         self._is_ending = threading.Event()
+        self._goes_on, self._is_suspect = True, False  # of the thread only
         self._thread = threading.Thread(target=self._run, name="catalogue")
 
     def start(self) -> None:
@@ -55,21 +59,32 @@ class CatalogueWriter:
     def close(self) -> None:
         """Catalogue what is waiting, then end."""
         self._is_ending.set()
-        self._queue.put(None)
+        while self._thread.is_alive():  # nobody takes anything out of a full queue when it is gone
+            with suppress(queue.Full):
+                self._queue.put(None, timeout=_LOOK_SECONDS)
+                break
         self._thread.join()
 
     def _run(self) -> None:
-        goes_on, is_suspect = True, False
-        while goes_on:
-            try:
-                with Catalogue.open(self._directory, thorough=is_suspect) as catalogue:
-                    is_suspect = False
-                    goes_on = self._serve(catalogue)
-            except (PavoukError, OSError) as error:
-                is_suspect = isinstance(error, CorruptCatalogue)  # then all of it is read, and it is made anew
-                log.error("%s; trying again later, no bundle is lost", error)
-                self._missed.set()
-                goes_on = not self._is_ending.is_set() and self._wait()
+        loop: Loop[CatalogueWriter] = Loop("catalogue", Caught(), self._is_ending.wait)
+        loop.run(lambda: self if self._goes_on else None, CatalogueWriter._turn, CatalogueWriter._give_up_turn)
+
+    def _turn(self) -> None:
+        try:
+            with Catalogue.open(self._directory, thorough=self._is_suspect) as catalogue:
+                self._is_suspect = False
+                self._goes_on = self._serve(catalogue)
+        except (PavoukError, OSError) as error:
+            self._is_suspect = isinstance(error, CorruptCatalogue)  # then all of it is read, and it is made anew
+            log.error("%s; trying again later, no bundle is lost", error)
+            self._missed.set()
+            self._goes_on = not self._is_ending.is_set() and self._wait()
+
+    def _give_up_turn(self, error: BaseException, tries: int) -> bool:
+        """After a mistake of ours. What it had taken out of the queue the next reconcile finds."""
+        self._missed.set()
+        self._goes_on = not self._is_ending.is_set()
+        return True
 
     def _serve(self, catalogue: Catalogue) -> bool:
         """Write until `close` is called (False)."""

@@ -5,8 +5,8 @@ All of it can be made again from the frontier or is history; nothing here is nee
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,22 +39,29 @@ class Journal:
         """Record one report. It is settled already, so a full disk or a closed console only costs the record."""
         now = datetime.fromtimestamp(self._clock.now(), UTC)
         numbers = totals.sent, totals.processed, totals.known, totals.queued, totals.size
-        try:
-            with self._lock:
-                self._blacklist.writelines(map(_blacklist_line, failed))
-                self._blacklist.flush()
-                self._progress.write(f"{now:%Y-%m-%dT%H:%M:%SZ},{','.join(map(str, numbers))}\n")
-                self._progress.flush()
-                print(f"{line}\n{self._totals_line(now, totals)}", flush=True)
-        except OSError as error:
-            _log.warning("a report is missing in the journal: %s", error)
+        with self._recording():
+            self._note_failed(failed)
+            self._progress.write(f"{now:%Y-%m-%dT%H:%M:%SZ},{','.join(map(str, numbers))}\n")
+            self._progress.flush()
+            print(f"{line}\n{self._totals_line(now, totals)}", flush=True)
 
     def given_up(self, failed: Sequence[FailedRecord]) -> None:
-        """URLs that were given up without a report: their hosts stayed dead."""
+        """URLs that were given up without a report: their hosts stayed dead. Settled already, too."""
         if failed:
+            with self._recording():
+                self._note_failed(failed)
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        try:
             with self._lock:
-                self._blacklist.writelines(map(_blacklist_line, failed))
-                self._blacklist.flush()
+                yield
+        except OSError as error:
+            _log.warning("something is missing in the journal: %s", error)
+
+    def _note_failed(self, failed: Iterable[FailedRecord]) -> None:
+        self._blacklist.writelines(map(_blacklist_line, failed))
+        self._blacklist.flush()
 
     def _totals_line(self, now: datetime, totals: Totals) -> str:
         effectivity = 100 * totals.processed / totals.sent if totals.sent else 100.0

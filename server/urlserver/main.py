@@ -14,6 +14,7 @@ from common.config import add_common_options, add_options, from_options
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError
 from common.files import keep_private, private_folder, publish
+from common.loop import Caught, Loop
 from common.secrets import check_exposure
 from common.seeds import Seeds, add_seeds_option, start_addresses
 from common.settings import Settings
@@ -102,9 +103,10 @@ def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
     let_go_of_messages(app)
-    admin = AdminApp(Operator(frontier, settings))
+    caught = Caught()
+    admin = AdminApp(Operator(frontier, settings, caught))
     guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin, server.ip)
-    ticking = _Ticker(frontier, journal)
+    ticking = _Ticker(frontier, journal, caught)
     threading.Thread(target=_stop_when_told, args=(Ending(), http), name="ending", daemon=True).start()
     ticking.start()
     address = settings.memory / ADDRESS_NAME
@@ -147,18 +149,21 @@ def _stop_when_told(ending: Ending, http: HttpServer) -> None:
 class _Ticker(threading.Thread):
     """Lets the frontier do what time brings, also when nobody calls."""
 
-    def __init__(self, frontier: Frontier, journal: Journal) -> None:
+    def __init__(self, frontier: Frontier, journal: Journal, caught: Caught) -> None:
         super().__init__(name="ticker", daemon=True)
         self._frontier = frontier
         self._journal = journal
         self._ended = threading.Event()
+        self._loop: Loop[Frontier] = Loop("tick", caught, self._ended.wait)
 
     def run(self) -> None:
-        while not self._ended.wait(_TICK_SECONDS):
-            try:
-                self._journal.given_up(self._frontier.tick())
-            except StoreError as error:  # tried again at the next tick; callers get a fault meanwhile
-                _log.error("%s", error)
+        self._loop.run(lambda: None if self._ended.wait(_TICK_SECONDS) else self._frontier, self._tick)
+
+    def _tick(self, frontier: Frontier) -> None:
+        try:
+            self._journal.given_up(frontier.tick())
+        except StoreError as error:  # tried again at the next tick; callers get a fault meanwhile
+            _log.error("%s", error)
 
     def stop(self) -> None:
         self._ended.set()
