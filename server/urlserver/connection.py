@@ -10,7 +10,7 @@ import socket
 import ssl
 from concurrent.futures import Executor
 from contextlib import closing, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
@@ -23,6 +23,7 @@ from server.places import Places
 from server.urlserver.body import Body
 from server.urlserver.budget import Budget
 from server.urlserver.guard import Answer, Guard, Head, Wsgi
+from server.urlserver.peers import addresses, user_at
 from server.urlserver.wsgi import called
 
 IDLE_SECONDS = 20.0  # without a byte, between requests or within one
@@ -62,6 +63,8 @@ class Connection:
     def __init__(self, sock: socket.socket, address: str, hall: Hall) -> None:
         self.remote_ip = address
         self._socket = sock
+        self._ends = addresses(sock)
+        self._user: int | None = None
         self._hall = hall
         self._loop = asyncio.get_running_loop()
         self._began = self._last_used = self._loop.time()
@@ -136,6 +139,8 @@ class Connection:
         if request is None:
             return False
         head = _head_of(request, self.remote_ip)
+        if self._hall.guard.asks_who:
+            head = replace(head, user=await self._asking_user())
         judged = self._hall.guard.judged(head)
         if not isinstance(judged, Answer):
             judged = self._turned_away() or judged
@@ -145,6 +150,12 @@ class Connection:
             return False
         await self._serve_with(judged, head)
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
+
+    async def _asking_user(self) -> int | None:
+        """Whose program it is that asks. To whom that one hands its socket on is its own affair."""
+        if self._user is None and self._ends:
+            self._user = await asyncio.to_thread(user_at, *self._ends)
+        return self._user
 
     def _turned_away(self) -> Answer | None:
         """It belongs here, and is no stranger from now on; unless there are too many."""

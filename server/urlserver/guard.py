@@ -6,7 +6,7 @@ here, and by bending its own name to 127.0.0.1 (DNS rebinding) also read what th
 """
 
 import ipaddress
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -39,6 +39,7 @@ class Head:
     target: str
     headers: Mapping[str, str] = field(default_factory=dict)
     peer: str = ""  # the address that it comes from
+    user: int | None = None  # of this machine, whose program asks; only looked up when `Guard.asks_who` says so
 
     @property
     def path(self) -> str:
@@ -74,7 +75,14 @@ class Guard:
     """In front of two applications, and of the WSDL, which has no secrets."""
 
     def __init__(
-        self, soap: Wsgi, wsdl: bytes, token: str, max_bytes: int, admin: Wsgi | None = None, own_name: str = ""
+        self,
+        soap: Wsgi,
+        wsdl: bytes,
+        token: str,
+        max_bytes: int,
+        admin: Wsgi | None = None,
+        own_name: str = "",
+        users: Collection[int] = (),
     ) -> None:
         self._soap = soap
         self._admin = admin
@@ -82,6 +90,12 @@ class Guard:
         self._expected = f"Bearer {token}" if token else ""
         self._max_bytes = max_bytes
         self._own_name = own_name.lower()  # beside addresses and localhost
+        self._users = () if token else users  # who is answered without a token; empty: everybody
+
+    @property
+    def asks_who(self) -> bool:
+        """Whether it matters which user of this machine asks."""
+        return bool(self._users)
 
     def judged(self, head: Head) -> Answer | Wsgi:
         """The application that may have the body, for a request that is good as far as it can be seen by now."""
@@ -123,6 +137,8 @@ class Guard:
             return HTTPStatus.METHOD_NOT_ALLOWED, "send SOAP by POST, or get the WSDL at ?wsdl"
         if self._expected and not same_secret(head.headers.get("authorization", ""), self._expected):
             return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: send it as 'Authorization: Bearer TOKEN'"
+        if self._users and head.user not in self._users:  # a job has the FTP password
+            return HTTPStatus.FORBIDDEN, "without a token this server answers only the user who has started it"
         kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
         if _is_admin(head):
             if kind != web.CONTENT_TYPE:

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterable, Sequence
@@ -80,7 +81,7 @@ def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port
     server = settings.url_server
     check_exposure(server.ip, server.token)
     if not server.token:
-        print("urlServer: no token is set, so only this machine can connect", flush=True)
+        print("urlServer: no token is set, so only your programs on this machine are answered", flush=True)
     tls = server.tls_cert, server.tls_key
     http = HttpServer(server.ip, server.server_port, server.server_threads, *tls, settings.folder, shared_port)
     url = http.bind()
@@ -105,7 +106,8 @@ def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str
     let_go_of_messages(app)
     caught = Caught()
     admin = AdminApp(Operator(frontier, settings, caught))
-    guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin, server.ip)
+    own = {os.geteuid(), 0}
+    guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin, server.ip, own)
     ticking = _Ticker(frontier, journal, caught)
     threading.Thread(target=_stop_when_told, args=(Ending(), http), name="ending", daemon=True).start()
     ticking.start()

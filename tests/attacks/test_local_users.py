@@ -3,9 +3,11 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,8 +15,10 @@ from common.config import load
 from common.errors import ConfigError
 from common.files import private_folder
 from onehost.parts import held_port
+from server.urlserver import peers
 from tests.integration.onecommand import Crawls
 from tests.processes import ROOT
+from tests.urlserver import NAMESPACE, Soap, address_of, serving, urls_of
 from tests.web.running import run_web
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -49,6 +53,32 @@ def squatter(port: int) -> subprocess.Popen[str]:
     assert process.stdout is not None
     assert process.stdout.readline() == "begins\n"
     return process
+
+
+# Asks for a job with its first argument as the user; the second says what to do with the socket before the answer.
+ASKER = """
+import os, socket, sys
+user, port, way, message = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4].encode()
+os.setgroups([]), os.setuid(user)
+family, ip = (socket.AF_INET6, "::ffff:127.0.0.1") if way == "mapped" else (socket.AF_INET, "127.0.0.1")
+with socket.socket(family) as asking:
+    asking.connect((ip, port))
+    head = ["POST / HTTP/1.1", "Host: localhost", "Content-Type: text/xml", f"Content-Length: {len(message)}", "", ""]
+    asking.sendall("\\r\\n".join(head).encode() + message)
+    if way == "half closed":
+        asking.shutdown(socket.SHUT_WR)
+    if way != "gone":  # whose socket is nobody's then
+        print(asking.recv(65536).decode())
+"""
+GET_JOB = f"""<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Body><getJob xmlns="{NAMESPACE}">
+<ident>stranger</ident><request>1</request><wanted>1</wanted></getJob></e:Body></e:Envelope>"""
+
+
+def asked(user: int, port: int, way: str) -> str:
+    command = [sys.executable, "-c", ASKER, str(user), str(port), way, GET_JOB]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert not done.stderr
+    return done.stdout
 
 
 def said(process: subprocess.Popen[str]) -> str:
@@ -111,6 +141,37 @@ def test_who_may_write_there_anyway_is_no_stranger(tmp_path: Path, mode: int, ow
     os.chown(work / "config.cfg", owner, 0)
     work.chmod(mode)
     assert load(work).client.name == "me"
+
+
+@needs_root
+@pytest.mark.parametrize("way", ["plain", "mapped", "half closed", "gone"])
+def test_without_a_token_other_users_get_no_job(tmp_path: Path, way: str) -> None:
+    """A job has the FTP password. Whoever closes his socket at once has no name any more, and is not taken for root."""
+    with serving(tmp_path, "http://127.0.0.1:9/") as server:
+        soap = Soap(address_of(server))
+        port = urlsplit(address_of(server)).port
+        assert port
+        answer = asked(STRANGER, port, way)
+        assert "ftp_password" not in answer
+        if way != "gone":
+            assert "403" in answer
+            assert "only the user who has started it" in answer
+        assert soap.totals()["leased"] == 0
+        assert len(urls_of(soap.job())) == 1, "and who has started it gets one"
+
+
+@pytest.mark.parametrize(("family", "ip"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_whose_program_is_at_the_other_end(family: int, ip: str) -> None:
+    with socket.create_server((ip, 0), family=family) as server, socket.socket(family) as asking:
+        asking.connect(server.getsockname()[:2])
+        accepted, _ = server.accept()
+        with accepted:
+            ends = peers.addresses(accepted)
+            assert ends
+            assert peers.user_at(*ends) == os.geteuid()
+            asking.close()
+            assert peers.user_at(*ends) is None
+        assert peers.addresses(accepted) is None
 
 
 def test_a_private_folder_is_never_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
