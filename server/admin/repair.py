@@ -23,7 +23,7 @@ from server.admin.merging import Merge
 from server.catalogue import Catalogue, StoredBundle
 from server.catalogue.apart import COUNTS
 from server.catalogue.stored import stored_manifest
-from server.frontier.claims import Claim, Claims, job_number, noted
+from server.frontier.claims import Claim, Claims
 from server.frontier.frontier import Frontier
 from server.frontier.records import KEY_LENGTH, State, UrlState
 from server.frontier.recount import recount
@@ -132,10 +132,9 @@ class _Repair:
 
     def _settle_pages_of(self, bundle: StoredBundle) -> None:
         """Pages that nobody reported: their links are taken in as the report would have done, then they are done."""
-        if job_number(bundle.job) is None:  # nothing can be noted of it, so its pages never count
-            return
         rows = [row for row in self._catalogue.rows_of(bundle) if _is_sound(row[1], row[2])]
-        claims = Claims(self._store).judge(bundle.job, [(row[1], row[6]) for row in rows])
+        judge = Claims(self._store)
+        claims = judge.judge(bundle.job, [(row[1], row[6]) for row in rows])
         states = self._frontier.states([row[1][:KEY_LENGTH] for row in rows])
         wanted, doubtful = dict[bytes, str](), list[tuple[bytes, bytes]]()
         for row, claim, state in zip(rows, claims, states, strict=True):
@@ -144,7 +143,7 @@ class _Repair:
                 wanted[row[1][:KEY_LENGTH]] = row[2]
             if claim in self._trusted and (is_open or self._is_needed(row[1], claim, state)):
                 doubtful.append((row[1], row[6]))
-        if notes := noted(bundle.job, doubtful):
+        if notes := judge.noted(bundle.job, doubtful):
             self._done.add("confirmed", f"{len(doubtful)} pages in {bundle.path}")
         if wanted or notes:
             self._settle(bundle, wanted, notes)
