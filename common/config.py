@@ -9,7 +9,7 @@ import configparser
 import os
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -126,21 +126,23 @@ def _one_line(value: str) -> str:
     return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
 
 
-def _completed(settings: Settings) -> Settings:
-    """With the values that keys inherit; ConfigError if two keys contradict each other."""
+def _completed(settings: Settings, given: Collection[str] = ()) -> Settings:
+    """With the values that keys inherit, unless the command line gave them, if only as empty; ConfigError if two keys
+    contradict each other."""
     server = settings.url_server
     if server.period_min > server.period_max:
         raise ConfigError(f"period_min = {server.period_min:g} is longer than period_max = {server.period_max:g}")
 
-    def filled(section: Any) -> Any:
+    def filled(attribute: str) -> Any:
+        section = getattr(settings, attribute)
         inherited = {
             name: getattr(settings.url_server, name)
             for name, key in keys_of(type(section)).items()
-            if key.inherits and not getattr(section, name)
+            if key.inherits and not getattr(section, name) and f"{attribute}.{name}" not in given
         }
         return replace(section, **inherited)
 
-    return replace(settings, ftp_server=filled(settings.ftp_server), client=filled(settings.client))
+    return replace(settings, ftp_server=filled("ftp_server"), client=filled("client"))
 
 
 def _list_sections() -> str:
@@ -216,9 +218,10 @@ def from_options(
         attribute, _, field_name = name.partition(".")
         settings = _with_option(settings, attribute, field_name, value)
     settings = _without_other_token(settings, given)
-    is_told = any(name.endswith((".token", ".token_file")) for name in given)
+    own = {name.removesuffix("_file") for name in given if name.endswith((".token", ".token_file"))}
     _warn(settings, given, tokens)
-    return _completed(with_tokens(settings, tokens, "" if is_told else from_environment(environment)))
+    settings = with_tokens(settings, tokens, "" if own else from_environment(environment), own)
+    return _completed(settings, own.union(given))
 
 
 def _with_option(settings: Settings, attribute: str, field_name: str, value: Any) -> Settings:

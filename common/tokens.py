@@ -7,7 +7,7 @@
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,20 @@ _MAX_FILE_BYTES = 10_000
 _log = logging.getLogger(__name__)
 
 
-def with_tokens(settings: Settings, wanted: Sequence[str], told: str = "") -> Settings:
+def with_tokens(
+    settings: Settings, wanted: Sequence[str], told: str = "", own: Collection[str] = ()
+) -> Settings:
     """The settings with the tokens of the sections that a program needs, and no others: what it does not need it does
-    not read. `told` comes from the environment, and counts more than the file."""
+    not read. `told` comes from the environment, and counts more than the file. `own`: tokens that the command line
+    gave, if only as empty, which are not inherited."""
     files = _Files(settings.folder)
     changes: dict[str, Any] = {}
     for attribute in ("url_server", "ftp_server", "client"):
         section, token = getattr(settings, attribute), ""
         if attribute in wanted:
-            token = told or files.token_of(section) or files.token_of(settings.url_server)
+            token = told or files.token_of(section)
+            if not token and f"{attribute}.token" not in own:
+                token = files.token_of(settings.url_server)
         changes[attribute] = replace(section, token=token, token_file="")
     return replace(settings, **changes)
 

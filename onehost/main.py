@@ -224,7 +224,7 @@ class Crawl:
         ftp_port, server_port = (str(held.getsockname()[1]) for held in self._ports)
         self._ftp.launch((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
         server = [*self._common("url_server"), *loopback, "--server-port", server_port]
-        server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port, "--one-round"]
+        server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port, "--ftp-tls-cert", "", "--one-round"]
         if self._settings.url_server.retry_wait == default_of(UrlServerSettings, "retry_wait"):
             server += ["--retry-wait", _RETRY_WAIT]
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:

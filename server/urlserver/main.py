@@ -66,6 +66,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ftp-ip", dest="ftp_server.ip", metavar="VALUE", help="Where clients are sent to upload.")
     parser.add_argument("--ftp-port", dest="ftp_server.ftp_port", metavar="VALUE", help="Port of the FTP server there.")
     parser.add_argument(
+        "--ftp-tls-cert", dest="ftp_server.tls_cert", metavar="VALUE",
+        help="Certificate of the FTP server there; empty: clients upload without TLS.",
+    )  # fmt: skip
+    parser.add_argument(
         "--one-round", action="store_true",
         help="With a period: only pages that are due at the start are visited again, so that the crawl has an end.",
     )  # fmt: skip

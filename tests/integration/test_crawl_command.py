@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.certificates import make_certificate
 from tests.integration.onecommand import Crawls
 from tests.waiting import wait_until
 from tests.web.requestlog import asked, assert_asked_exactly, assert_no_url_twice, assert_nothing_disallowed
@@ -43,6 +44,16 @@ def test_one_command_crawls_all_and_says_what_it_did(crawls: Crawls) -> None:
         assert text.startswith(f"begins anew in {crawls.folder}\n")
         assert text.endswith((crawls.folder / "summary.txt").read_text())
         assert not crawls.parts()
+
+
+@pytest.mark.parametrize("section", ["url_Server", "ftp_Server"])
+def test_tls_of_the_configuration_is_for_parts_on_other_machines(crawls: Crawls, section: str) -> None:
+    crawls.folder.mkdir()
+    certificate, key = make_certificate(crawls.folder)
+    (crawls.folder / "config.cfg").write_text(f"[{section}]\ntls_cert = {certificate.name}\ntls_key = {key.name}\n")
+    with run_web(hosts=1, pages=3) as web:
+        crawls.run("--max-time", "10", *web.start_urls)
+        assert set(crawls.stored()) == web.truth.stored
 
 
 def test_finished_crawl_asks_nothing_again(crawls: Crawls) -> None:

@@ -51,10 +51,10 @@ def refused(folder: Path, text: str | bytes) -> str:
     return message
 
 
-def from_line(folder: Path, *arguments: str) -> Settings:
+def from_line(folder: Path, *arguments: str, section: str = "url_Server") -> Settings:
     parser = argparse.ArgumentParser()
     add_common_options(parser)
-    add_options(parser, "url_Server")
+    add_options(parser, section)
     return from_options(parser.parse_args(["--dir", str(folder), *arguments]))
 
 
@@ -293,6 +293,19 @@ def test_what_is_inherited_follows_the_command_line(tmp_path: Path) -> None:
     read(tmp_path, "[url_Server]\ntoken = a\n[settings]\ntoken = c\n")
     settings = from_line(tmp_path, "--token", "b")
     assert (settings.ftp_server.token, settings.client.token) == ("b", "c")
+
+
+@pytest.mark.parametrize("key", ["token", "tls_cert", "tls_key"])
+def test_what_the_command_line_empties_is_not_inherited(tmp_path: Path, key: str) -> None:
+    read(tmp_path, f"[url_Server]\n{key} = a\n")
+    assert getattr(from_line(tmp_path, section="ftp_Server").ftp_server, key) == "a"
+    option = f"--{key.replace('_', '-')}"
+    assert getattr(from_line(tmp_path, option, "", section="ftp_Server").ftp_server, key) == ""
+
+
+def test_a_token_file_that_the_command_line_empties_takes_no_other_token(tmp_path: Path) -> None:
+    read(tmp_path, "[url_Server]\ntoken = a\n[ftp_Server]\ntoken = b\n")
+    assert from_line(tmp_path, "--token-file", "", section="ftp_Server").ftp_server.token == ""
 
 
 def test_help_shows_every_key() -> None:
