@@ -28,7 +28,7 @@ from common.clock import SystemClock
 from common.config import add_common_options, add_options, from_options
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError
-from common.files import keep_private, private_folder, publish
+from common.files import keep_private, private_folder, publish, trusted
 from common.loop import Caught, read_caught, told
 from common.settings import Settings
 from common.wire import JobSettings, Outcome
@@ -209,7 +209,7 @@ def _prepared(settings: Settings) -> Callable[[int, Callable[[MinedPage], None]]
     ident = _ident(settings)
     ca_file = _certificate(settings)
     url = _url(settings)
-    filters = settings.folder / client.filters if client.filters else None
+    filters = trusted(settings.folder, client.filters) if client.filters else None
     if filters is not None:
         check(filters)
     Spool(_spool_folder(settings, 0))
@@ -243,7 +243,7 @@ def _url(settings: Settings) -> str:
 def _certificate(settings: Settings) -> str:
     if not settings.client.tls_ca:
         return ""
-    path = settings.folder / settings.client.tls_ca
+    path = trusted(settings.folder, settings.client.tls_ca)
     if not path.is_file():
         raise ConfigError(f"tls_ca: there is no file {path}")
     return str(path)

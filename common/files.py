@@ -52,7 +52,16 @@ def refuse_strangers(path: Path) -> None:
     folder, owner = path.parent.stat(), path.lstat().st_uid
     if folder.st_mode & stat.S_IWOTH and owner not in (os.geteuid(), 0, folder.st_uid):
         where = f"{path.parent} is a folder where everybody may write"
-        raise ConfigError(f"{path} belongs to another user, and {where}: choose another work folder")
+        raise ConfigError(f"{path} belongs to another user, and {where}: choose another folder")
+
+
+def trusted(folder: Path, name: str) -> Path:
+    """The file or folder that a setting names, relative to the work folder; ConfigError if a stranger has put it there,
+    or a folder on the way to it."""
+    path = (folder / name).absolute()
+    for each in (*reversed(path.parents), path):
+        refuse_strangers(each)
+    return path
 
 
 def private_folder(folder: Path) -> None:

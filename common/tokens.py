@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import ConfigError
-from common.files import is_open_to_others
+from common.files import is_open_to_others, trusted
 from common.settings import SECTIONS, Settings, UrlServerSettings, keys_of
 
 VARIABLE = "PAVOUK_TOKEN"
@@ -57,7 +57,7 @@ class _Files:
         if not name:
             return str(section.token)
         if name not in self._read:
-            path = self._folder / name
+            path = trusted(self._folder, name)
             warn_if_open(path, "is the token")
             self._read[name] = _checked(_content(path), f"token_file {path}")
         return self._read[name]

@@ -14,6 +14,7 @@ from typing import Any
 from pyftpdlib.servers import FTPServer, ThreadedFTPServer
 
 from common.errors import ConfigError
+from common.files import trusted
 from common.handles import allow_open_files
 from common.settings import FtpServerSettings
 from server.ftpserver.accounts import Account
@@ -106,7 +107,8 @@ def _handler_class(settings: FtpServerSettings, folder: Path, inbox: Inbox) -> t
     }
     if not settings.tls_cert:
         return type("PlainSession", (Session,), shared)
-    return _tls_handler_class(folder / settings.tls_cert, folder / (settings.tls_key or settings.tls_cert), shared)
+    certificate, key = settings.tls_cert, settings.tls_key or settings.tls_cert
+    return _tls_handler_class(trusted(folder, certificate), trusted(folder, key), shared)
 
 
 def _tls_handler_class(certificate: Path, key: Path, shared: dict[str, Any]) -> type[Session]:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from client.filtering.filters import check
 from common.config import load
 from common.errors import ConfigError
 from common.files import private_folder
 from onehost.parts import held_port
+from tests.certificates import make_certificate
 from tests.integration.onecommand import Crawls
 from tests.processes import ROOT
 from tests.web.running import run_web
@@ -91,6 +93,55 @@ def test_what_a_stranger_has_put_there_is_not_used(tmp_path: Path, planted: str,
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode in (1, 2)  # 1 if it is a part of crawl that refuses
     assert f"{tmp_path / planted} belongs to another user" in done.stderr
+
+
+NAMED = [
+    # command, options that name what a stranger has put there
+    ("urlServer", ("--token-file", "named")),
+    ("urlServer", ("--tls-cert", "named", "--tls-key", "own")),
+    ("urlServer", ("--tls-cert", "own", "--tls-key", "named")),
+    ("ftpServer", ("--token-file", "named/token")),
+    ("ftpServer", ("--tls-cert", "named", "--tls-key", "own")),
+    ("ftpServer", ("--tls-cert", "own", "--tls-key", "named")),
+    ("crawlAdmin", ("--token-file", "named")),
+    ("crawlAdmin", ("--ip", "127.0.0.1", "--tls-cert", "named")),
+    ("clientCrawler", ("--token-file", "named")),
+    ("clientCrawler", ("--tls", "1", "--tls-ca", "named/own")),
+    ("clientCrawler", ("--filters", "named")),
+    ("crawl", ("--filters", "named/filters")),
+]
+
+
+@needs_root
+@pytest.mark.parametrize(("command", "options"), NAMED)
+def test_what_a_stranger_has_put_where_a_setting_points_is_not_used(
+    tmp_path: Path, command: str, options: tuple[str, ...]
+) -> None:
+    tmp_path.chmod(0o1777)
+    put(tmp_path / "named")
+    (tmp_path / "named" / "filters").mkdir()
+    (tmp_path / "named" / "token").write_text("abc")
+    make_certificate(tmp_path, "own")[0].rename(tmp_path / "own")
+    module, *arguments = COMMANDS[command]
+    line = [sys.executable, "-m", module, *arguments, "--dir", tmp_path, *options]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2)  # 1 if it is a part of crawl that refuses
+    assert f"{tmp_path / 'named'} belongs to another user" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["a.py", "_shared.py", "__pycache__", "models/b.py"])
+def test_what_a_stranger_has_put_among_filters_is_not_run(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "filters"
+    (folder / "models").mkdir(parents=True)
+    (folder / "keep.py").write_text("def keep(page):\n    return True\n")
+    for each in (folder, folder / "models"):
+        each.chmod(0o1777)
+    check(folder)
+    put(folder / name)
+    with pytest.raises(ConfigError, match=f"{name} belongs to another user"):
+        check(folder)
 
 
 @needs_root
