@@ -32,6 +32,10 @@ CONTENTS = [
     (b"a.org\n# " + b"x" * 40_000 + b"\nb.org\n", [A, B], []),
     (b"a.org\n" + b" " * 40_000 + b"b.org\na.org/x", [A, A + "x"], [2]),
     (b"a.org\n" + b"x" * 16_385, [A], [2]),
+    (b"http://a.org/\tlabel\nb.org\n", [B], [1]),
+    (b"a.org\nb.org # mine\nhttp://a.org/ http://b.org/\n", [A], [2, 3]),
+    (b"a.org\rb.org\r", [], [1]),  # as old as that no program writes it any more
+    (b"a.org\r\r\nb.org/\xc2\xa0x\n\xc2\xa0b.org\xc2\xa0\n", [A, B], [2]),
 ]
 
 
