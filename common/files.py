@@ -26,10 +26,11 @@ def sync_directory(folder: Path) -> None:
         os.close(handle)
 
 
-def publish(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write `chunks` to `path` by way of a temporary name; readers see the old file or the whole new one."""
+def publish(path: Path, chunks: Iterable[bytes], is_private: bool = False) -> None:
+    """Write `chunks` to `path` by way of a temporary name; readers see the old file or the whole new one. `is_private`:
+    only its owner can read it, whatever the umask."""
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    with temporary.open("wb") as file:
+    with open_private(temporary, "wb") if is_private else temporary.open("wb") as file:
         for chunk in chunks:
             file.write(chunk)
         file.flush()

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,13 +47,17 @@ _OWN_FTP_SERVER = (
 _OWN_CLIENT = ("server_ip", "server_port", "token", "token_file", "tls", "tls_ca", "name", "log_level")
 
 
+class _Interrupted(Exception):
+    """While seeds were read."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawl; returns the exit code."""
     options = _parser().parse_args(argv)
     try:
-        classic = take_over(options)
-        settings = _checked(options)
         ending = Ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        classic = take_over(options)
+        settings = _checked(options, ending)
         if classic.repository is not None:
             prepare(classic.repository)
         if classic.log_file is not None:
@@ -68,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PavoukError as error:
         print(f"crawl: {error}", file=sys.stderr)
         return 1 if isinstance(error, PartFailed) else 2
-    except KeyboardInterrupt:  # while seeds were typed, say
+    except _Interrupted:
         return _INTERRUPTED
 
 
@@ -94,18 +98,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _checked(options: argparse.Namespace) -> Settings:
+def _checked(options: argparse.Namespace, ending: Ending) -> Settings:
     """Mistakes are found before anything is started."""
     settings = from_options(options, tokens=())
     starts = start_addresses((*settings.url_server.start_urls, *options.urls))
-    seeds = Seeds(options.seeds, _say)
+    seeds = Seeds(options.seeds, _say, lambda: ending.is_told)
     if not starts and not options.seeds and not settings.memory.exists():
         raise ConfigError("give a start URL, such as: crawl http://example.org/")
     try:
         private_folder(settings.memory)
         refuse_strangers(settings.folder / SUMMARY_NAME)
         if options.seeds:
-            _take_in(seeds, settings.memory / SEEDS_NAME)
+            _take_in(seeds, settings.memory / SEEDS_NAME, ending)
     except OSError as error:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
     if not starts and options.seeds and not seeds.good:
@@ -133,9 +137,16 @@ def _try_log(file: Path) -> None:
         raise ConfigError(f"cannot write to the log file {file}: {error.strerror}") from error
 
 
-def _take_in(seeds: Seeds, file: Path) -> None:
-    """Copy the good ones: urlServer reads them once more when it is started again."""
-    publish(file, (f"{address}\n".encode() for address in seeds))
+def _take_in(seeds: Seeds, file: Path, ending: Ending) -> None:
+    """Copy the good ones, all or none: urlServer reads them once more when it is started again."""
+
+    def lines() -> Iterator[bytes]:
+        for address in seeds:
+            yield f"{address}\n".encode()
+        if ending.is_told:
+            raise _Interrupted
+
+    publish(file, lines(), is_private=True)
     if not seeds.good:
         file.unlink()
 

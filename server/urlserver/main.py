@@ -42,11 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(argv)
         keep_private()
+        ending = Ending()
         heap.keep_small()
         settings = from_options(options, ("url_server", "ftp_server"))
         logs.set_up(settings.url_server.log_level)
         starts = start_addresses((*settings.url_server.start_urls, *options.urls))
-        _run(settings, chain(starts, Seeds(options.seeds, _say)), options.one_round, options.shared_port)
+        seeds = Seeds(options.seeds, _say, lambda: ending.is_told)
+        _run(settings, chain(starts, seeds), options.one_round, options.shared_port, ending)
     except (PavoukError, StoreError, FrontierError, OSError) as error:
         print(f"urlServer: {error}", file=sys.stderr)
         return 2
@@ -80,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port: bool) -> None:
+def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port: bool, ending: Ending) -> None:
     server = settings.url_server
     check_exposure(server.ip, server.token)
     if not server.token:
@@ -89,21 +91,27 @@ def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port
     http = HttpServer(server.ip, server.server_port, server.server_threads, *tls, settings.folder, shared_port)
     url = http.bind()
     try:
-        _serve(settings, starts, http, url, one_round)
+        _serve(settings, starts, http, url, one_round, ending)
     finally:
         http.close()
 
 
-def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str, one_round: bool) -> None:
+def _serve(
+    settings: Settings, starts: Iterable[str], http: HttpServer, url: str, one_round: bool, ending: Ending
+) -> None:
     server = settings.url_server
     _make_folder(settings)
     clock = SystemClock()
 
     def take_in(frontier: Frontier, starts: Iterable[str]) -> None:
         _say_what_was_there(frontier, settings)
-        starting.take_in(frontier, starts, _Progress(clock))
+        starting.take_in(frontier, starts, _Progress(clock), lambda: ending.is_told)
 
     frontier = open_frontier(settings, clock, starts, one_round, take_in)
+    if ending.is_told:
+        frontier.close()
+        _log.info("stopped before all start URLs were taken in: give them again")
+        return
     journal = Journal(settings.memory, clock, frontier.failed())
     app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
     let_go_of_messages(app)
@@ -111,7 +119,7 @@ def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str
     admin = AdminApp(Operator(frontier, settings, caught))
     guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin, server.ip)
     ticking = _Ticker(frontier, journal, caught)
-    threading.Thread(target=_stop_when_told, args=(Ending(), http), name="ending", daemon=True).start()
+    threading.Thread(target=_stop_when_told, args=(ending, http), name="ending", daemon=True).start()
     ticking.start()
     address = settings.memory / ADDRESS_NAME
     publish(address, [url.encode()])
