@@ -79,7 +79,7 @@ def _read(file: Path, folder: Path) -> Settings:
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     except configparser.Error as error:
-        raise ConfigError(f"{file}: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{file}, {_out_of_shape(error)}") from None  # its own text has the line
     parts: dict[str, Any] = {}
     names = {name.lower(): name for name in SECTIONS}
     for section in parser.sections():
@@ -94,6 +94,27 @@ def _read(file: Path, folder: Path) -> Settings:
     return Settings(folder=folder, **parts)
 
 
+def _out_of_shape(error: configparser.Error) -> str:
+    """Which line is no good, and why. Never what stands there: it may be a secret with a slip."""
+    numbers = [number for number, _ in getattr(error, "errors", ())] or [getattr(error, "lineno", 0)]
+    line = f"line {numbers[0]}: "
+    match error:
+        case configparser.DuplicateSectionError():
+            return f"{line}section [{error.section}] is there twice, expected it once"
+        case configparser.DuplicateOptionError():
+            return f"{line}{_first_word(error.option)!r} is there twice in [{error.section}], expected it once"
+        case configparser.MissingSectionHeaderError():
+            return f"{line}expected one of {_list_sections()} above it"
+        case _:
+            return f"{line}expected key = value"
+
+
+def _first_word(key: str) -> str:
+    """No key has more; what follows is a value without its = perhaps, and not to be shown."""
+    word, *more = key.split() or [""]
+    return word + " …" * bool(more)
+
+
 def _parse_section(file: Path, text: str, section: str, section_class: type[S], items: Mapping[str, str]) -> S:
     by_name = {key.name.lower(): (field_name, key) for field_name, key in keys_of(section_class).items()}
     values: dict[str, Any] = {}
@@ -101,7 +122,7 @@ def _parse_section(file: Path, text: str, section: str, section_class: type[S], 
         place = f"{file}, line {_line_of(text, section, name)}: "
         if name not in by_name:
             known = ", ".join(key.name for _, key in by_name.values())
-            raise ConfigError(f"{place}unknown key {name!r} in [{section}], expected one of {known}")
+            raise ConfigError(f"{place}unknown key {_first_word(name)!r} in [{section}], expected one of {known}")
         field_name, key = by_name[name]
         shown = "…" if key.is_secret else _shortened(value.strip())
         values[field_name] = _parse_value(key, value, f"{place}{key.name} = {shown} in [{section}]")
@@ -118,7 +139,9 @@ def _parse_value(key: Key, value: str, place: str) -> Any:
 
 
 def _shortened(value: str) -> str:
-    return repr(value) if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]!r}…"
+    """Its first line: an indented line below may be meant for another key, such as token."""
+    line, *more = value.split("\n", 1)
+    return f"{line[:_LONGEST_SHOWN]!r}…" if more or len(line) > _LONGEST_SHOWN else repr(line)
 
 
 def _one_line(value: str) -> str:

@@ -239,16 +239,34 @@ def test_a_bad_expression_is_named(tmp_path: Path, value: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("[settings]\ntls = 1\ntls = 0\n", ("3", "'tls'", "already exists")),
-        ("[settings]\ntls = 1\n[settings]\ntls = 0\n", ("3", "'settings'", "already exists")),
+        ("[settings]\ntls = 1\ntls = 0\n", ("line 3", "'tls' is there twice in [settings]")),
+        ("[settings]\ntls = 1\n[settings]\ntls = 0\n", ("line 3", "[settings] is there twice")),
         ("[settings]\ntls = 1\n[Settings]\ntls = 0\n", ("line 3", "[Settings] is there twice")),
-        ("ip = 127.0.0.1\n", ("line: 1", "no section headers")),
-        ("[settings]\nthis is no setting\n", ("2", "this is no setting")),
+        ("ip = 127.0.0.1\n", ("line 1", "expected one of [url_Server], [ftp_Server], [settings] above it")),
+        ("[settings]\nthis is no setting\n", ("line 2", "expected key = value")),
+        ("[settings]\n\n=\n: x\n", ("line 4", "'' is there twice")),
     ],
 )
 def test_a_file_that_is_out_of_shape(tmp_path: Path, text: str, parts: tuple[str, ...]) -> None:
     message = refused(tmp_path, text)
     assert all(part in message for part in parts), message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[url_Server]\ntoken hush\n",
+        "[url_Server]\ntoken hush=\n",
+        "[url_Server]\ntoken hush=\ntoken hush=\n",
+        "token = hush\n",
+        "token: hush\n[url_Server]\n",
+        "[url_Server]\nserver_port = 1\n  token = hush\n",
+        "[url_Server]\nip = 127.0.0.1\n  token = hush\n",
+        "[ftp_Server]\npassword = hush\npassword = hush\n",
+    ],
+)
+def test_a_secret_with_a_slip_is_not_shown(tmp_path: Path, text: str) -> None:
+    assert "hush" not in refused(tmp_path, text)
 
 
 def test_an_unreadable_file(tmp_path: Path) -> None:
