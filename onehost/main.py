@@ -108,8 +108,8 @@ def _checked(options: argparse.Namespace, ending: Ending) -> Settings:
     try:
         private_folder(settings.memory)
         refuse_strangers(settings.folder / SUMMARY_NAME)
-        if options.seeds:
-            _take_in(seeds, settings.memory / SEEDS_NAME, ending)
+        if options.seeds or options.crawler_conf:
+            _take_in(options, seeds, settings.memory / SEEDS_NAME, ending)
     except OSError as error:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
     if not starts and options.seeds and not seeds.good:
@@ -137,17 +137,23 @@ def _try_log(file: Path) -> None:
         raise ConfigError(f"cannot write to the log file {file}: {error.strerror}") from error
 
 
-def _take_in(seeds: Seeds, file: Path, ending: Ending) -> None:
-    """Copy the good ones, all or none: urlServer reads them once more when it is started again."""
+def _take_in(options: argparse.Namespace, seeds: Seeds, file: Path, ending: Ending) -> None:
+    """Copy the good ones, all or none: urlServer reads them once more when it is started again. So are the start URLs
+    of a crawler file, which can be more than a command line takes."""
+    listed = dict.fromkeys(start_addresses(options.urls)) if options.crawler_conf else {}
+    if options.crawler_conf:
+        options.urls = []
+    # What a run had that was killed is not lost.
+    others = seeds if options.seeds or not file.exists() else Seeds(str(file), _say)
 
     def lines() -> Iterator[bytes]:
-        for address in seeds:
+        for address in chain(listed, (other for other in others if other not in listed)):
             yield f"{address}\n".encode()
         if ending.is_told:
             raise _Interrupted
 
     publish(file, lines(), is_private=True)
-    if not seeds.good:
+    if not file.stat().st_size:
         file.unlink()
 
 

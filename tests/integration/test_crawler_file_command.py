@@ -92,6 +92,15 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path) -> None:
     assert not (tmp_path / "testbedCSDICS").exists()
 
 
+def test_more_starting_points_than_a_command_line_takes(tmp_path: Path) -> None:
+    with run_web(hosts=1, pages=2) as web:
+        many = [f"http://127.0.0.1:9/{'x' * 1_900}/{number}" for number in range(1_500)]  # 2.9 MB
+        done = _crawl(tmp_path, _with_starts([*web.start_urls, *many]), "--max-pages", "1", "--scope", "path")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert re.search(r"pages stored +1\n", done.stdout)
+
+
 def test_older_spellings_and_no_limit(tmp_path: Path) -> None:
     with run_web(hosts=1, pages=4) as web:
         text = f"""<crawler-options>
