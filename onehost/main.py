@@ -23,7 +23,7 @@ from common.settings import Settings, UrlServerSettings, default_of
 from common.tokens import VARIABLE
 from common.urls import host_of
 from common.wire import Totals
-from onehost.copies import lay_out, prepare
+from onehost.copies import INTERRUPTED, folder_options, lay_out, prepare
 from onehost.crawler_options import CrawlerOptions, take_over
 from onehost.parts import SHARED_PORT, Part, PartFailed, held_port, open_log
 
@@ -36,7 +36,6 @@ _SHORT_TICK_SECONDS, _TICK_SECONDS = 0.05, 0.25
 _LINE_SECONDS = 2.0
 _RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries come sooner than in a long crawl
 _AT_ONCE = ("max_time", "max_bytes")  # limits that end a crawl also while jobs are out; their URLs are given back
-_INTERRUPTED = 130  # as shells count a program that SIGINT ended
 _INTERRUPTED_TEXT = "interrupted; run the same command again to go on"
 
 # Keys that crawl sets itself: addresses and ports on loopback, a token of its own, no TLS between its own parts.
@@ -66,14 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         crawl = Crawl(options, settings, ending, classic)
         code = crawl.run()
         if code == 0 and classic.repository is not None:
-            code, lines = lay_out(options, classic.repository)
-            crawl.tell(lines)
+            code, lines = lay_out(options, classic.repository, ending)
+            crawl.tell(lines if code != INTERRUPTED else [*lines, _INTERRUPTED_TEXT])
         return code
     except PavoukError as error:
         print(f"crawl: {error}", file=sys.stderr)
         return 1 if isinstance(error, PartFailed) else 2
     except _Interrupted:
-        return _INTERRUPTED
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -130,6 +129,7 @@ def _warn_of_contact(settings: Settings, urls: Iterable[str]) -> None:
 
 def _try_log(file: Path) -> None:
     """What cannot be written must be told before anything is started."""
+    refuse_strangers(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         open_log(file).close()
@@ -196,7 +196,7 @@ class Crawl:
             coordinator = self._start()
             if coordinator is None:
                 print(_INTERRUPTED_TEXT, flush=True)
-                return _INTERRUPTED
+                return INTERRUPTED
             print(self._beginning(), flush=True)
             finished = self._watch(coordinator)
             is_idle = finished and not self._last.leased
@@ -228,7 +228,7 @@ class Crawl:
 
     def _exit_code(self, finished: bool) -> int:
         if not finished:
-            return _INTERRUPTED
+            return INTERRUPTED
         if self._last.stored:
             return 0
         print(f"crawl: no page was stored; {self._blacklist} and the logs beside it say why", file=sys.stderr)
@@ -247,7 +247,7 @@ class Crawl:
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
             server += ["--scope", "host"]
         if self._seeds.exists():
-            server += ["--seeds", str(self._seeds)]
+            server += [f"--seeds={self._seeds}"]
         self._url.launch((*server, *self._options.urls))
         where = ("--server-ip", "127.0.0.1", "--server-port", server_port, "--tls", "0")
         self._client.launch(("foreground", *self._common("client"), *where, "--max-wait", "5"))
@@ -263,10 +263,7 @@ class Crawl:
 
     def _common(self, section: str) -> list[str]:
         """The options that the user gave and that this part reads."""
-        arguments = ["--dir", str(self._options.dir)]
-        if self._options.config:
-            arguments += ["--config", str(self._options.config)]
-        return arguments + given_options(self._options, section)
+        return folder_options(self._options) + given_options(self._options, section)
 
     def _watch(self, coordinator: "Coordinator") -> bool:
         """Until the crawl is finished (True) or interrupted (False)."""

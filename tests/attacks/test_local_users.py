@@ -131,6 +131,18 @@ def test_what_a_stranger_has_put_where_a_setting_points_is_not_used(
 
 
 @needs_root
+@pytest.mark.parametrize("name", ["repository", "log-file"])
+def test_where_a_crawler_file_lets_crawl_write_is_not_what_a_stranger_has_put_there(tmp_path: Path, name: str) -> None:
+    tmp_path.chmod(0o1777)
+    put(tmp_path / "named", is_folder=name == "repository")
+    (tmp_path / "conf").write_text(f'<crawler-options> {name} = "{tmp_path}/named";')
+    command = [sys.executable, "-m", "onehost.main", "--crawler-conf", tmp_path / "conf", "a.example"]
+    done = subprocess.run([*command, "--dir", tmp_path / "work"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert f"{tmp_path / 'named'} belongs to another user" in done.stderr
+
+
+@needs_root
 @pytest.mark.parametrize("name", ["a.py", "_shared.py", "__pycache__", "models/b.py"])
 def test_what_a_stranger_has_put_among_filters_is_not_run(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "filters"
