@@ -302,7 +302,7 @@ class Crawl:
 
     def _beginning(self) -> str:
         before, folder = self._before, self._settings.folder
-        if not before.sent:
+        if not before.known:
             return f"begins anew in {folder}"
         return f"goes on in {folder}: {before.stored} stored, {before.queued + before.leased} to do"
 

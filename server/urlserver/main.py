@@ -18,6 +18,7 @@ from common.loop import Caught, Loop
 from common.secrets import check_exposure
 from common.seeds import Seeds, add_seeds_option, start_addresses
 from common.settings import Settings
+from common.wire import Totals
 from server import starting
 from server.admin.operator import Operator
 from server.frontier.frontier import Frontier, FrontierError
@@ -103,8 +104,12 @@ def _serve(
     _make_folder(settings)
     clock = SystemClock()
 
+    before = Totals()
+
     def take_in(frontier: Frontier, starts: Iterable[str]) -> None:
-        _say_what_was_there(frontier, settings)
+        nonlocal before
+        before = frontier.totals()
+        _say_what_was_there(before, settings)
         starting.take_in(frontier, starts, _Progress(clock), lambda: ending.is_told)
 
     frontier = open_frontier(settings, clock, starts, one_round, take_in)
@@ -113,7 +118,7 @@ def _serve(
         _log.info("stopped before all start URLs were taken in: give them again")
         return
     journal = Journal(settings.memory, clock, frontier.failed())
-    app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
+    app = application(UrlService(frontier, settings, journal, before), server.max_message_bytes)
     let_go_of_messages(app)
     caught = Caught()
     admin = AdminApp(Operator(frontier, settings, caught))
@@ -189,8 +194,7 @@ def _make_folder(settings: Settings) -> None:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
 
 
-def _say_what_was_there(frontier: Frontier, settings: Settings) -> None:
-    totals = frontier.totals()
+def _say_what_was_there(totals: Totals, settings: Settings) -> None:
     text = f"begins anew: there was nothing in {settings.memory}"
     if totals.known:
         numbers = f"{totals.known} URLs known, {totals.queued} queued, {totals.processed} processed"

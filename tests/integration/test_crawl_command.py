@@ -10,6 +10,7 @@ import pytest
 
 from tests.certificates import make_certificate
 from tests.integration.onecommand import Crawls
+from tests.urlserver import serving
 from tests.waiting import wait_until
 from tests.web.requestlog import asked, assert_asked_exactly, assert_no_url_twice, assert_nothing_disallowed
 from tests.web.running import RunningWeb, run_hostile, run_web
@@ -64,6 +65,15 @@ def test_finished_crawl_asks_nothing_again(crawls: Crawls) -> None:
         assert text.startswith(f"goes on in {crawls.folder}: {len(crawls.stored())} stored, 0 to do\n")
         assert len(web.log()) == before
         assert "(0 in this run)" in crawls.summary()["pages stored"]
+
+
+def test_a_crawl_goes_on_with_what_is_queued_though_nothing_was_sent(crawls: Crawls) -> None:
+    crawls.folder.mkdir()
+    with run_web(hosts=1, pages=2) as web:
+        with serving(crawls.folder, *web.start_urls) as server:
+            assert server.stop() == 0
+        assert crawls.run(*web.start_urls).startswith(f"goes on in {crawls.folder}: 0 stored, 1 to do\n")
+        assert set(crawls.stored()) == web.truth.stored
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
