@@ -54,6 +54,7 @@ def load(folder: Path, file: Path | None = None) -> Settings:
 
 def _load(folder: Path, file: Path | None) -> Settings:
     refuse_strangers(folder)
+    _refuse_odd_name(folder)
     if file is None:
         places = (folder / FILE_NAME, folder / "config" / FILE_NAME)
         file = next(filter(os.path.lexists, places), None)
@@ -67,6 +68,15 @@ def _load(folder: Path, file: Path | None) -> Settings:
     elif settings.ftp_server.password:
         warn_if_open(file, "holds a password")
     return settings
+
+
+def _refuse_odd_name(folder: Path) -> None:
+    """The frontier is kept by a library that takes names in UTF-8 only."""
+    try:
+        str(folder).encode()
+    except UnicodeError as error:
+        shown = os.fsencode(folder).decode(errors="replace")
+        raise ConfigError(f"the name of the work folder {shown} is not UTF-8: choose another one") from error
 
 
 def _read(file: Path, folder: Path) -> Settings:
@@ -243,7 +253,7 @@ def from_options(
     settings = _without_other_token(settings, given)
     own = {name.removesuffix("_file") for name in given if name.endswith((".token", ".token_file"))}
     _warn(settings, given, tokens)
-    settings = with_tokens(settings, tokens, "" if own else from_environment(environment), own)
+    settings = with_tokens(settings, tokens, "" if own or not tokens else from_environment(environment), own)
     return _completed(settings, own.union(given))
 
 

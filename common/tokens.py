@@ -68,8 +68,16 @@ def from_environment(environment: Mapping[str, str]) -> str:
     if value := environment.get(VARIABLE):
         return _checked(value, VARIABLE)
     folder = environment.get(_CREDENTIALS_FOLDER)
-    path = Path(folder, CREDENTIAL) if folder else None
-    return _checked(_content(path), f"credential {path}") if path is not None and path.exists() else ""
+    if not folder:
+        return ""
+    path = Path(folder, CREDENTIAL)
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise ConfigError(f"the token in {path} cannot be read: {_reason(error)}") from error
+    return _checked(_content(path), f"credential {path}")
 
 
 def warn_if_open(path: Path, what: str) -> None:

@@ -2,13 +2,14 @@
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from common import VERSION
 from common.config import add_common_options, add_options, from_options, given_options
@@ -16,6 +17,7 @@ from common.contact import missing_contact
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.files import private_folder, publish, refuse_strangers
+from common.handles import let_go
 from common.page import iso_time
 from common.secrets import host_secret
 from common.seeds import Seeds, add_seeds_option, start_addresses
@@ -102,7 +104,7 @@ def _checked(options: argparse.Namespace, ending: Ending) -> Settings:
     settings = from_options(options, tokens=())
     starts = start_addresses((*settings.url_server.start_urls, *options.urls))
     seeds = Seeds(options.seeds, _say, lambda: ending.is_told)
-    if not starts and not options.seeds and not settings.memory.exists():
+    if not starts and not options.seeds and not os.path.lexists(settings.memory):
         raise ConfigError("give a start URL, such as: crawl http://example.org/")
     try:
         private_folder(settings.memory)
@@ -158,7 +160,16 @@ def _take_in(options: argparse.Namespace, seeds: Seeds, file: Path, ending: Endi
 
 
 def _say(text: str) -> None:
-    print(f"crawl: {text}", file=sys.stderr, flush=True)
+    _show(f"crawl: {text}", sys.stderr)
+
+
+def _show(text: str, stream: IO[str] | None = None) -> None:
+    """A terminal that is gone, or `head` that has seen enough, is no reason to end a crawl."""
+    stream = stream or sys.stdout
+    try:
+        print(text, file=stream, flush=True)
+    except OSError:
+        let_go(stream)
 
 
 class Crawl:
@@ -195,9 +206,9 @@ class Crawl:
         try:
             coordinator = self._start()
             if coordinator is None:
-                print(_INTERRUPTED_TEXT, flush=True)
+                _show(_INTERRUPTED_TEXT)
                 return INTERRUPTED
-            print(self._beginning(), flush=True)
+            _show(self._beginning())
             finished = self._watch(coordinator)
             is_idle = finished and not self._last.leased
             if not is_idle:
@@ -224,14 +235,14 @@ class Crawl:
         text = "".join(f"{line}\n" for line in lines)
         with (self._settings.folder / SUMMARY_NAME).open("a", encoding="utf-8") as file:
             file.write(text)
-        print(text, end="", flush=True)
+        _show(text.rstrip("\n"))
 
     def _exit_code(self, finished: bool) -> int:
         if not finished:
             return INTERRUPTED
         if self._last.stored:
             return 0
-        print(f"crawl: no page was stored; {self._blacklist} and the logs beside it say why", file=sys.stderr)
+        _say(f"no page was stored; {self._blacklist} and the logs beside it say why")
         return 1
 
     def _start(self) -> "Coordinator | None":
@@ -271,7 +282,7 @@ class Crawl:
         while not self._ending.wait(self._until_next_look()):
             for part in (self._url, self._ftp, self._client):
                 if part.keep_alive():
-                    print(f"crawl: {part.name} had died and was started again", file=sys.stderr, flush=True)
+                    _say(f"{part.name} had died and was started again")
             try:
                 self._last, finished = coordinator.totals()
             except RemoteUnavailable:
@@ -280,7 +291,7 @@ class Crawl:
                 return True
             if time.monotonic() >= next_line:
                 next_line = time.monotonic() + _LINE_SECONDS
-                print(self._progress(), flush=True)
+                _show(self._progress())
         return False
 
     def _until_next_look(self) -> float:

@@ -120,12 +120,17 @@ def _tls_handler_class(certificate: Path, key: Path, shared: dict[str, Any]) -> 
     # TLS 1.3 sends tickets after the handshake. A client that only writes (curl) closes without having read them,
     # which resets the connection and loses the end of the upload; pyOpenSSL has no way to turn tickets off.
     context.set_max_proto_version(SSL.TLS1_2_VERSION)
+    names = f"tls_cert = {certificate} and tls_key = {key}"
     try:
+        for file in (certificate, key):
+            file.open("rb").close()  # OpenSSL has no word for what is missing
         context.use_certificate_chain_file(str(certificate))
         context.use_privatekey_file(str(key))
         context.check_privatekey()
     except SSL.Error as error:
-        raise ConfigError(f"tls_cert = {certificate} and tls_key = {key} cannot be used: {_words(error)}") from error
+        raise ConfigError(f"{names} cannot be used: {_words(error)}") from error
+    except OSError as error:
+        raise ConfigError(f"{names} cannot be used: {error.filename}: {error.strerror}") from error
     shared |= {
         "ssl_context": context,
         "tls_control_required": True,

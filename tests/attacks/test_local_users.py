@@ -157,6 +157,20 @@ def test_what_a_stranger_has_put_among_filters_is_not_run(tmp_path: Path, name: 
 
 
 @needs_root
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_work_folder_of_somebody_else_is_told(tmp_path: Path, command: str) -> None:
+    (tmp_path / "closed").mkdir(mode=0o700)
+    module, *arguments = COMMANDS[command]
+    # Loaded first, because the interpreter can be in a folder of root's.
+    become = f"os.setgroups([]); os.setuid({STRANGER})"
+    program = f"import encodings.idna, os, sys; from {module} import main; {become}; sys.exit(main())"
+    line = [sys.executable, "-c", program, *arguments, "--dir", tmp_path / "closed" / "work"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@needs_root
 def test_a_work_folder_that_a_stranger_has_made_is_not_used(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     put(tmp_path / "work")

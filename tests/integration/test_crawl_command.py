@@ -3,13 +3,16 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.certificates import make_certificate
-from tests.integration.onecommand import Crawls
+from tests.integration.onecommand import QUICK, Crawls
+from tests.processes import ROOT
 from tests.urlserver import serving
 from tests.waiting import wait_until
 from tests.web.requestlog import asked, assert_asked_exactly, assert_no_url_twice, assert_nothing_disallowed
@@ -179,6 +182,23 @@ def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     text = Crawls(tmp_path / "file" / "work").run("http://127.0.0.1/", code=2)
     assert "cannot write to the work folder" in text
+
+
+@pytest.mark.parametrize("closed", ["output", "both"])
+def test_a_reader_that_has_seen_enough_does_not_end_a_crawl(crawls: Crawls, closed: str) -> None:
+    """As in `crawl … | head -1`."""
+    with run_web(hosts=1, pages=4) as web:
+        command = [sys.executable, "-m", "onehost.main", *QUICK, "--dir", str(crawls.folder), *web.start_urls]
+        errors = subprocess.STDOUT if closed == "both" else subprocess.PIPE
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors) as crawl:
+            assert crawl.stdout is not None
+            crawl.stdout.readline()
+            crawl.stdout.close()
+            if crawl.stderr is not None:
+                assert crawl.stderr.read() == b""
+            assert crawl.wait(60) == 0
+        assert set(crawls.stored()) == web.truth.stored
+    assert crawls.summary()[""] == "finished"
 
 
 @pytest.mark.parametrize("start", ["404", "http://nobody.invalid/"])

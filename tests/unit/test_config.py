@@ -269,6 +269,11 @@ def test_a_secret_with_a_slip_is_not_shown(tmp_path: Path, text: str) -> None:
     assert "hush" not in refused(tmp_path, text)
 
 
+def test_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="w\ufffdrk is not UTF-8"):
+        load(Path(os.fsdecode(os.fsencode(tmp_path) + b"/w\xe9rk")))
+
+
 def test_an_unreadable_file(tmp_path: Path) -> None:
     (tmp_path / "config.cfg").mkdir()
     with pytest.raises(ConfigError, match=r"cannot be read: .*directory"):

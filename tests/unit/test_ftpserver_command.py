@@ -106,6 +106,8 @@ def test_a_directory_that_cannot_be_written_is_explained(tmp_path):
     ended = ftp_server("--dir", tmp_path, "--ftp-port", "0")
     assert ended.returncode == 2
     assert "cannot be used" in ended.stderr
+    ended = ftp_server("--dir", tmp_path, "--ftp-port", "0", "--tls-cert", "missing.pem")
+    assert ended.stderr.endswith(f"cannot be used: {tmp_path}/missing.pem: No such file or directory\n")
     assert "Traceback" not in ended.stderr
 
 
