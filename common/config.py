@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from common.errors import ConfigError
@@ -196,8 +197,13 @@ def _line_of(text: str, section: str, key: str | None) -> int:
     return 0
 
 
-def add_options(parser: argparse.ArgumentParser, section_name: str, skip: Sequence[str] = ()) -> None:
-    """Offer every key of a section on the command line."""
+def add_options(
+    parser: argparse.ArgumentParser,
+    section_name: str,
+    skip: Sequence[str] = (),
+    own_defaults: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Offer every key of a section on the command line. `own_defaults`: what a command takes instead of the default."""
     attribute, section_class = SECTIONS[section_name]
     group = parser.add_argument_group(f"keys of [{section_name}] (override config.cfg)")
     for field_name, key in keys_of(section_class).items():
@@ -205,12 +211,13 @@ def add_options(parser: argparse.ArgumentParser, section_name: str, skip: Sequen
             default = default_of(section_class, field_name)
             is_list = isinstance(default, tuple)
             repeated = " The option can be repeated." if is_list else ""
+            shown = own_defaults.get(field_name) or written(default) or "empty"
             group.add_argument(
                 "--" + key.name.lower().replace("_", "-"),
                 dest=f"{attribute}.{field_name}",
                 metavar="VALUE",
                 action="append" if is_list else "store",
-                help=f"{key.help}{repeated} Default: {written(default) or 'empty'}.".replace("%", "%%"),
+                help=f"{key.help}{repeated} Default: {shown}.".replace("%", "%%"),
             )
 
 

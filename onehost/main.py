@@ -40,12 +40,16 @@ _RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries c
 _AT_ONCE = ("max_time", "max_bytes")  # limits that end a crawl also while jobs are out; their URLs are given back
 _INTERRUPTED_TEXT = "interrupted; run the same command again to go on"
 
-# Keys that crawl sets itself: addresses and ports on loopback, a token of its own, no TLS between its own parts.
-_OWN_URL_SERVER = ("ip", "server_port", "start_urls", "token", "token_file", "tls_cert", "tls_key")
-_OWN_FTP_SERVER = (
-    "ip", "ftp_port", "token", "token_file", "user", "password", "tls_cert", "tls_key", "passive_ports", "log_level",
-)  # fmt: skip
-_OWN_CLIENT = ("server_ip", "server_port", "token", "token_file", "tls", "tls_ca", "name", "log_level")
+# Keys that are no options of crawl: it takes addresses and ports on loopback, a token of its own, no TLS between its
+# parts; and one log_level is enough for them.
+OWN_KEYS = {
+    "url_Server": ("ip", "server_port", "start_urls", "token", "token_file", "tls_cert", "tls_key"),
+    "ftp_Server": (
+        "ip", "ftp_port", "passive_ports", "user", "password", "token", "token_file", "tls_cert", "tls_key",
+        "log_level",
+    ),
+    "settings": ("server_ip", "server_port", "name", "token", "token_file", "tls", "tls_ca", "log_level"),
+}  # fmt: skip
 
 
 class _Interrupted(Exception):
@@ -54,7 +58,7 @@ class _Interrupted(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawl; returns the exit code."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     try:
         ending = Ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         classic = take_over(options)
@@ -77,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
     parser = argparse.ArgumentParser(
         prog="crawl",
         description="Crawls from one machine: starts urlServer, ftpServer and clientCrawler, and ends when all is "
@@ -93,9 +98,10 @@ def _parser() -> argparse.ArgumentParser:
     add_seeds_option(parser)
     add_common_options(parser)
     parser.set_defaults(dir=None)  # a crawler file may say where to work
-    add_options(parser, "url_Server", skip=_OWN_URL_SERVER)
-    add_options(parser, "ftp_Server", skip=_OWN_FTP_SERVER)
-    add_options(parser, "settings", skip=_OWN_CLIENT)
+    own_defaults = {"scope": "host, or site with sitemap = 1", "retry_wait": _RETRY_WAIT}
+    add_options(parser, "url_Server", skip=OWN_KEYS["url_Server"], own_defaults=own_defaults)
+    add_options(parser, "ftp_Server", skip=OWN_KEYS["ftp_Server"])
+    add_options(parser, "settings", skip=OWN_KEYS["settings"])
     return parser
 
 
@@ -254,7 +260,7 @@ class Crawl:
         server = [*self._common("url_server"), *loopback, "--server-port", server_port]
         server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port, "--ftp-tls-cert", "", "--one-round"]
         if self._settings.url_server.retry_wait == default_of(UrlServerSettings, "retry_wait"):
-            server += ["--retry-wait", _RETRY_WAIT]
+            server.insert(0, f"--retry-wait={_RETRY_WAIT}")  # one that was given comes later, and counts
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
             server += ["--scope", "host"]
         if self._seeds.exists():
