@@ -62,6 +62,7 @@ def test_what_was_piped_in_is_not_lost_with_its_reader(tmp_path: Path) -> None:
         seeds.write_text("\n".join(web.start_urls))
         with crawls.running("--seeds", str(seeds), "--delay", "0.1") as program:
             seeds.unlink()
+            assert (crawls.folder / ".mem" / "seeds.txt").stat().st_mode & 0o077 == 0
             os.kill(crawls.parts()["url"], signal.SIGKILL)
             program.wait_for_errors("urlServer had died and was started again")
             program.kill()
