@@ -28,7 +28,7 @@ from common.clock import SystemClock
 from common.config import add_common_options, add_options, from_options
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError
-from common.files import keep_private, private_folder, publish
+from common.files import keep_private, private_folder, publish, trusted
 from common.loop import Caught, read_caught, told
 from common.settings import Settings
 from common.wire import JobSettings, Outcome
@@ -38,6 +38,8 @@ _PID_NAME, _LOG_NAME, _NAME_NAME, _CAUGHT_NAME = "clientCrawler.pid", "clientCra
 _STOP_SECONDS = 120.0
 # Exit codes of the Linux Standard Base for init scripts.
 _OK, _BAD_USAGE, _NOT_RUNNING, _DEAD_BUT_PID_FILE, _FAILED = 0, 2, 3, 1, 1
+
+PipelineOf = Callable[[int, Callable[[MinedPage], None]], Pipeline]  # of a process; told of each page
 
 _log = logging.getLogger(__name__)
 
@@ -54,9 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     try:
         keep_private()
-        settings = from_options(options, ("client",))
+        is_work = options.command in ("start", "restart", "foreground")
+        settings = from_options(options, ("client",) if is_work else ())
         settings = replace(settings, folder=settings.folder.absolute())  # a daemon changes its folder
-        if options.command in ("start", "restart", "foreground"):
+        if is_work:
             private_folder(_state_folder(settings))
         return commands[options.command](settings, PidFile(_state_folder(settings) / _PID_NAME))
     except PavoukError as error:
@@ -78,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _start(settings: Settings, pid_file: PidFile) -> int:
+def _start(settings: Settings, pid_file: PidFile, pipeline_of: PipelineOf | None = None) -> int:
+    """`pipeline_of`: what was prepared before the lock was free."""
     try:
         pid_file.acquire()
     except AlreadyRunning as error:
@@ -86,11 +90,11 @@ def _start(settings: Settings, pid_file: PidFile) -> int:
         return _OK
     log_file = _state_folder(settings) / _LOG_NAME
     log_file.open("a").close()  # a daemon could not say that it is not allowed to
-    pipeline_of = _prepared(settings)
+    prepared = pipeline_of or _prepared(settings)
 
     def work(ready: Callable[[], None]) -> int:
         logs.set_up(settings.client.log_level, log_file)
-        return _work(settings, lambda number: pipeline_of(number, lambda page: None), pid_file, ready)
+        return _work(settings, lambda number: prepared(number, lambda page: None), pid_file, ready)
 
     sys.stdout.flush()  # the daemon must not print it again
     if not started(pid_file, settings.folder, work):
@@ -113,7 +117,8 @@ def _stop(settings: Settings, pid_file: PidFile) -> int:
 
 
 def _restart(settings: Settings, pid_file: PidFile) -> int:
-    return _stop(settings, pid_file) or _start(settings, pid_file)
+    pipeline_of = _prepared(settings)  # a mistake must not cost the worker that runs
+    return _stop(settings, pid_file) or _start(settings, pid_file, pipeline_of)
 
 
 def _status(settings: Settings, pid_file: PidFile) -> int:
@@ -203,13 +208,13 @@ def _caught_files(settings: Settings) -> list[Path]:
     return [path for path in sorted(_state_folder(settings).glob(f"{_CAUGHT_NAME}-*")) if not path.suffix]
 
 
-def _prepared(settings: Settings) -> Callable[[int, Callable[[MinedPage], None]], Pipeline]:
+def _prepared(settings: Settings) -> PipelineOf:
     """Everything that can go wrong with the settings goes wrong here, before the daemon leaves its terminal."""
     client = settings.client
     ident = _ident(settings)
     ca_file = _certificate(settings)
     url = _url(settings)
-    filters = settings.folder / client.filters if client.filters else None
+    filters = trusted(settings.folder, client.filters) if client.filters else None
     if filters is not None:
         check(filters)
     Spool(_spool_folder(settings, 0))
@@ -243,7 +248,7 @@ def _url(settings: Settings) -> str:
 def _certificate(settings: Settings) -> str:
     if not settings.client.tls_ca:
         return ""
-    path = settings.folder / settings.client.tls_ca
+    path = trusted(settings.folder, settings.client.tls_ca)
     if not path.is_file():
         raise ConfigError(f"tls_ca: there is no file {path}")
     return str(path)

@@ -9,9 +9,10 @@ import configparser
 import os
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from common.errors import ConfigError
@@ -54,6 +55,7 @@ def load(folder: Path, file: Path | None = None) -> Settings:
 
 def _load(folder: Path, file: Path | None) -> Settings:
     refuse_strangers(folder)
+    _refuse_odd_name(folder)
     if file is None:
         places = (folder / FILE_NAME, folder / "config" / FILE_NAME)
         file = next(filter(os.path.lexists, places), None)
@@ -69,6 +71,15 @@ def _load(folder: Path, file: Path | None) -> Settings:
     return settings
 
 
+def _refuse_odd_name(folder: Path) -> None:
+    """The frontier is kept by a library that takes names in UTF-8 only."""
+    try:
+        str(folder).encode()
+    except UnicodeError as error:
+        shown = os.fsencode(folder).decode(errors="replace")
+        raise ConfigError(f"the name of the work folder {shown} is not UTF-8: choose another one") from error
+
+
 def _read(file: Path, folder: Path) -> Settings:
     # Values such as start_Urls contain ; and %, so neither comments within a line nor interpolation.
     # There is no [DEFAULT] either: it would be unknown keys in every section.
@@ -79,7 +90,7 @@ def _read(file: Path, folder: Path) -> Settings:
     except (OSError, UnicodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     except configparser.Error as error:
-        raise ConfigError(f"{file}: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{file}, {_out_of_shape(error)}") from None  # its own text has the line
     parts: dict[str, Any] = {}
     names = {name.lower(): name for name in SECTIONS}
     for section in parser.sections():
@@ -94,6 +105,27 @@ def _read(file: Path, folder: Path) -> Settings:
     return Settings(folder=folder, **parts)
 
 
+def _out_of_shape(error: configparser.Error) -> str:
+    """Which line is no good, and why. Never what stands there: it may be a secret with a slip."""
+    numbers = [number for number, _ in getattr(error, "errors", ())] or [getattr(error, "lineno", 0)]
+    line = f"line {numbers[0]}: "
+    match error:
+        case configparser.DuplicateSectionError():
+            return f"{line}section [{error.section}] is there twice, expected it once"
+        case configparser.DuplicateOptionError():
+            return f"{line}{_first_word(error.option)!r} is there twice in [{error.section}], expected it once"
+        case configparser.MissingSectionHeaderError():
+            return f"{line}expected one of {_list_sections()} above it"
+        case _:
+            return f"{line}expected key = value"
+
+
+def _first_word(key: str) -> str:
+    """No key has more; what follows is a value without its = perhaps, and not to be shown."""
+    word, *more = key.split() or [""]
+    return word + " …" * bool(more)
+
+
 def _parse_section(file: Path, text: str, section: str, section_class: type[S], items: Mapping[str, str]) -> S:
     by_name = {key.name.lower(): (field_name, key) for field_name, key in keys_of(section_class).items()}
     values: dict[str, Any] = {}
@@ -101,7 +133,7 @@ def _parse_section(file: Path, text: str, section: str, section_class: type[S], 
         place = f"{file}, line {_line_of(text, section, name)}: "
         if name not in by_name:
             known = ", ".join(key.name for _, key in by_name.values())
-            raise ConfigError(f"{place}unknown key {name!r} in [{section}], expected one of {known}")
+            raise ConfigError(f"{place}unknown key {_first_word(name)!r} in [{section}], expected one of {known}")
         field_name, key = by_name[name]
         shown = "…" if key.is_secret else _shortened(value.strip())
         values[field_name] = _parse_value(key, value, f"{place}{key.name} = {shown} in [{section}]")
@@ -118,7 +150,9 @@ def _parse_value(key: Key, value: str, place: str) -> Any:
 
 
 def _shortened(value: str) -> str:
-    return repr(value) if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]!r}…"
+    """Its first line: an indented line below may be meant for another key, such as token."""
+    line, *more = value.split("\n", 1)
+    return f"{line[:_LONGEST_SHOWN]!r}…" if more or len(line) > _LONGEST_SHOWN else repr(line)
 
 
 def _one_line(value: str) -> str:
@@ -126,21 +160,23 @@ def _one_line(value: str) -> str:
     return line if len(line) <= _LONGEST_SHOWN else f"{line[:_LONGEST_SHOWN]}…"
 
 
-def _completed(settings: Settings) -> Settings:
-    """With the values that keys inherit; ConfigError if two keys contradict each other."""
+def _completed(settings: Settings, given: Collection[str] = ()) -> Settings:
+    """With the values that keys inherit, unless the command line gave them, if only as empty; ConfigError if two keys
+    contradict each other."""
     server = settings.url_server
     if server.period_min > server.period_max:
         raise ConfigError(f"period_min = {server.period_min:g} is longer than period_max = {server.period_max:g}")
 
-    def filled(section: Any) -> Any:
+    def filled(attribute: str) -> Any:
+        section = getattr(settings, attribute)
         inherited = {
             name: getattr(settings.url_server, name)
             for name, key in keys_of(type(section)).items()
-            if key.inherits and not getattr(section, name)
+            if key.inherits and not getattr(section, name) and f"{attribute}.{name}" not in given
         }
         return replace(section, **inherited)
 
-    return replace(settings, ftp_server=filled(settings.ftp_server), client=filled(settings.client))
+    return replace(settings, ftp_server=filled("ftp_server"), client=filled("client"))
 
 
 def _list_sections() -> str:
@@ -161,8 +197,13 @@ def _line_of(text: str, section: str, key: str | None) -> int:
     return 0
 
 
-def add_options(parser: argparse.ArgumentParser, section_name: str, skip: Sequence[str] = ()) -> None:
-    """Offer every key of a section on the command line."""
+def add_options(
+    parser: argparse.ArgumentParser,
+    section_name: str,
+    skip: Sequence[str] = (),
+    own_defaults: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Offer every key of a section on the command line. `own_defaults`: what a command takes instead of the default."""
     attribute, section_class = SECTIONS[section_name]
     group = parser.add_argument_group(f"keys of [{section_name}] (override config.cfg)")
     for field_name, key in keys_of(section_class).items():
@@ -170,12 +211,13 @@ def add_options(parser: argparse.ArgumentParser, section_name: str, skip: Sequen
             default = default_of(section_class, field_name)
             is_list = isinstance(default, tuple)
             repeated = " The option can be repeated." if is_list else ""
+            shown = own_defaults.get(field_name) or written(default) or "empty"
             group.add_argument(
                 "--" + key.name.lower().replace("_", "-"),
                 dest=f"{attribute}.{field_name}",
                 metavar="VALUE",
                 action="append" if is_list else "store",
-                help=f"{key.help}{repeated} Default: {written(default) or 'empty'}.".replace("%", "%%"),
+                help=f"{key.help}{repeated} Default: {shown}.".replace("%", "%%"),
             )
 
 
@@ -216,9 +258,10 @@ def from_options(
         attribute, _, field_name = name.partition(".")
         settings = _with_option(settings, attribute, field_name, value)
     settings = _without_other_token(settings, given)
-    is_told = any(name.endswith((".token", ".token_file")) for name in given)
+    own = {name.removesuffix("_file") for name in given if name.endswith((".token", ".token_file"))}
     _warn(settings, given, tokens)
-    return _completed(with_tokens(settings, tokens, "" if is_told else from_environment(environment)))
+    settings = with_tokens(settings, tokens, "" if own or not tokens else from_environment(environment), own)
+    return _completed(settings, own.union(given))
 
 
 def _with_option(settings: Settings, attribute: str, field_name: str, value: Any) -> Settings:

@@ -9,6 +9,12 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 
+def raise_when_told(*signals: int) -> None:
+    """KeyboardInterrupt in the main thread, for a program that does one thing and cleans up behind it."""
+    for number in signals or (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
+
+
 class Ending:
     """Listens to `signals`. Made in the main thread; any thread may ask or wait, one at a time."""
 

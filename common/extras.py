@@ -3,6 +3,7 @@
 Imports nothing but the standard library: it must work where everything else is missing.
 """
 
+import signal
 import sys
 from importlib.util import find_spec
 
@@ -15,7 +16,10 @@ _BAD_USAGE = 2
 
 
 def require(command: str, *extras: str) -> None:
-    """End the program with one line if a library of these extras is not installed."""
+    """End the program with one line if a library of these extras is not installed. From here until the command listens
+    to signals itself, Ctrl-C just ends it: there is nothing to clean up yet, and a traceback tells nobody anything."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     lacking = [extra for extra in extras if any(map(_is_missing, LIBRARIES[extra]))]
     if not lacking and not any(map(_is_missing, LIBRARIES[""])):
         return

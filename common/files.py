@@ -26,10 +26,11 @@ def sync_directory(folder: Path) -> None:
         os.close(handle)
 
 
-def publish(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write `chunks` to `path` by way of a temporary name; readers see the old file or the whole new one."""
+def publish(path: Path, chunks: Iterable[bytes], is_private: bool = False) -> None:
+    """Write `chunks` to `path` by way of a temporary name; readers see the old file or the whole new one. `is_private`:
+    only its owner can read it, whatever the umask."""
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    with temporary.open("wb") as file:
+    with open_private(temporary, "wb") if is_private else temporary.open("wb") as file:
         for chunk in chunks:
             file.write(chunk)
         file.flush()
@@ -52,7 +53,16 @@ def refuse_strangers(path: Path) -> None:
     folder, owner = path.parent.stat(), path.lstat().st_uid
     if folder.st_mode & stat.S_IWOTH and owner not in (os.geteuid(), 0, folder.st_uid):
         where = f"{path.parent} is a folder where everybody may write"
-        raise ConfigError(f"{path} belongs to another user, and {where}: choose another work folder")
+        raise ConfigError(f"{path} belongs to another user, and {where}: choose another folder")
+
+
+def trusted(folder: Path, name: str) -> Path:
+    """The file or folder that a setting names, relative to the work folder; ConfigError if a stranger has put it there,
+    or a folder on the way to it."""
+    path = (folder / name).absolute()
+    for each in (*reversed(path.parents), path):
+        refuse_strangers(each)
+    return path
 
 
 def private_folder(folder: Path) -> None:

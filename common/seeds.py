@@ -5,10 +5,14 @@ In a file, blank lines and lines that begin with # say nothing; a line that is n
 
 import argparse
 import codecs
+import io
+import os
+import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from common.errors import ConfigError
 from common.urls import typed
@@ -18,6 +22,8 @@ _ENDINGS = (".txt", ".csv", ".tsv", ".lst", ".list", ".urls", ".seeds", ".json")
 _MAX_LINE_BYTES = 16_384
 _MAX_SHOWN = 200  # characters of a bad line
 _MAX_TOLD = 20  # bad lines that are told one by one
+_LOOK_MILLISECONDS = 100  # how often a wait for more looks whether it is over
+_BUFFER_BYTES = 1 << 16
 
 
 def add_seeds_option(parser: argparse.ArgumentParser) -> None:
@@ -62,12 +68,16 @@ def _is_file(text: str) -> bool:
 
 class Seeds:
     """The addresses in a file, read once and bit by bit. Opened at once, so that a file that is not there is told
-    early. `tell` is given a sentence about each bad line (the first of them), and in the end about their number."""
+    early. `tell` is given a sentence about each bad line (the first of them), and in the end about their number. When
+    `is_over` says so there are no more of them, also while more is being waited for."""
 
-    def __init__(self, name: str | None, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, name: str | None, tell: Callable[[str], None], is_over: Callable[[], bool] = lambda: False
+    ) -> None:
         self._name = "standard input" if name == STANDARD_INPUT else str(name)
         self._tell = tell
-        self._file = _opened(name) if name else None
+        self._is_over = is_over
+        self._file = _opened(name, is_over) if name else None
         self.good = self.bad = 0  # lines, so far
 
     def __iter__(self) -> Iterator[str]:
@@ -76,6 +86,8 @@ class Seeds:
         number = 0
         with self._file as file:
             for number, line in enumerate(_lines(file, self._name), start=1):
+                if self._is_over():  # the line may be half a line
+                    return
                 if address := self._address(number, line):
                     yield address
         if self.bad:
@@ -97,13 +109,45 @@ class Seeds:
         return None
 
 
-def _opened(name: str) -> IO[bytes]:
-    if name == STANDARD_INPUT:
-        return sys.stdin.buffer
+def _opened(name: str, is_over: Callable[[], bool]) -> IO[bytes]:
     try:
-        return Path(name).open("rb")
+        return io.BufferedReader(_Patient(_raw(name), is_over), _BUFFER_BYTES)
     except OSError as error:
         raise ConfigError(f"--seeds {name} cannot be read: {error.strerror}") from error
+
+
+def _raw(name: str) -> IO[bytes]:
+    if name != STANDARD_INPUT:
+        # a named pipe that nobody writes to yet must not hold us up
+        return open(name, "rb", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
+    if sys.stdin is None:
+        raise ConfigError(f"--seeds {name} cannot be read: standard input is closed")
+    return sys.stdin.buffer
+
+
+class _Patient(io.RawIOBase):
+    """Waits for more without being deaf meanwhile: a signal does not end a read that has begun."""
+
+    def __init__(self, file: IO[bytes], is_over: Callable[[], bool]) -> None:
+        self._file = file
+        self._is_over = is_over
+        self._poll = select.poll()
+        self._poll.register(file, select.POLLIN)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Nothing if it is over, as at the end."""
+        while not self._is_over():
+            if self._poll.poll(_LOOK_MILLISECONDS):
+                with suppress(BlockingIOError):
+                    return os.readv(self._file.fileno(), [buffer])
+        return 0
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _lines(file: IO[bytes], name: str) -> Iterator[bytes]:

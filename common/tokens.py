@@ -7,13 +7,13 @@
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from common.errors import ConfigError
-from common.files import is_open_to_others
+from common.files import is_open_to_others, trusted
 from common.settings import SECTIONS, Settings, UrlServerSettings, keys_of
 
 VARIABLE = "PAVOUK_TOKEN"
@@ -23,15 +23,20 @@ _MAX_FILE_BYTES = 10_000
 _log = logging.getLogger(__name__)
 
 
-def with_tokens(settings: Settings, wanted: Sequence[str], told: str = "") -> Settings:
+def with_tokens(
+    settings: Settings, wanted: Sequence[str], told: str = "", own: Collection[str] = ()
+) -> Settings:
     """The settings with the tokens of the sections that a program needs, and no others: what it does not need it does
-    not read. `told` comes from the environment, and counts more than the file."""
+    not read. `told` comes from the environment, and counts more than the file. `own`: tokens that the command line
+    gave, if only as empty, which are not inherited."""
     files = _Files(settings.folder)
     changes: dict[str, Any] = {}
     for attribute in ("url_server", "ftp_server", "client"):
         section, token = getattr(settings, attribute), ""
         if attribute in wanted:
-            token = told or files.token_of(section) or files.token_of(settings.url_server)
+            token = told or files.token_of(section)
+            if not token and f"{attribute}.token" not in own:
+                token = files.token_of(settings.url_server)
         changes[attribute] = replace(section, token=token, token_file="")
     return replace(settings, **changes)
 
@@ -52,7 +57,7 @@ class _Files:
         if not name:
             return str(section.token)
         if name not in self._read:
-            path = self._folder / name
+            path = trusted(self._folder, name)
             warn_if_open(path, "is the token")
             self._read[name] = _checked(_content(path), f"token_file {path}")
         return self._read[name]
@@ -63,8 +68,16 @@ def from_environment(environment: Mapping[str, str]) -> str:
     if value := environment.get(VARIABLE):
         return _checked(value, VARIABLE)
     folder = environment.get(_CREDENTIALS_FOLDER)
-    path = Path(folder, CREDENTIAL) if folder else None
-    return _checked(_content(path), f"credential {path}") if path is not None and path.exists() else ""
+    if not folder:
+        return ""
+    path = Path(folder, CREDENTIAL)
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        raise ConfigError(f"the token in {path} cannot be read: {_reason(error)}") from error
+    return _checked(_content(path), f"credential {path}")
 
 
 def warn_if_open(path: Path, what: str) -> None:

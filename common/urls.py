@@ -51,6 +51,8 @@ _PLAIN = re.compile(
     rf"https?://(?:{_LABEL}\.)*(?!..--)[a-z](?:[a-z0-9-]*[a-z0-9])?/(?:(?!\.){_PATH_CHAR}+/)*(?:(?!\.){_PATH_CHAR}+)?"
     rf"(?:\?{_PLAIN_PARAMETER}(?:&{_PLAIN_PARAMETER})*)?"
 )
+# Browsers take these out or encode them: a label behind a URL, or two on one line, would silently be another URL.
+_NEVER_TYPED = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 _MAX_LABEL_LENGTH = 63
 _MAX_ROUNDS = 4
 _MAX_ORIGIN_LENGTH = len("https://") + 254 + len(":65535")  # a name in DNS has 253 characters, and perhaps a dot
@@ -78,8 +80,13 @@ def resolve(reference: str, base: str | None = None) -> str | None:
 def is_plain_address(url: str) -> bool:
     """Whether `url` is certainly an address already: a quick yes, or no answer."""
     return len(url) <= MAX_URL_LENGTH and _PLAIN.fullmatch(url) is not None and url.find("/", 8) <= _MAX_LABEL_LENGTH
+
+
 def typed(text: str) -> str | None:
     """The address of a URL as a person types it: a missing scheme is http. None for what is no crawlable URL."""
+    text = text.strip()
+    if _NEVER_TYPED.search(text):
+        return None
     if "://" in text:
         return resolve(text)
     authority = text.partition("/")[0]

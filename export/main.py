@@ -7,6 +7,7 @@ from pathlib import Path
 
 from common import VERSION, logs
 from common.config import add_common_options, from_options
+from common.ending import raise_when_told
 from common.errors import BundleError, PavoukError
 from common.settings import Settings
 from export import index
@@ -26,6 +27,7 @@ _INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawlExport; returns the exit code."""
     try:
+        raise_when_told()
         options = parser().parse_args(argv)
         settings = from_options(options, tokens=())
         logs.set_up("WARNING")

@@ -9,6 +9,7 @@ from typing import IO
 
 from common.errors import PavoukError
 from common.files import TEMPORARY_SUFFIX
+from common.handles import let_go
 
 
 class OutputError(PavoukError):
@@ -58,8 +59,7 @@ def _standard_output() -> Iterator[IO[bytes]]:
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
     except (OutputError, BrokenPipeError):
-        # What is still in the buffer would be tried once more at the end of the process.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go(sys.stdout)
         raise
 
 

@@ -2,13 +2,14 @@
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from common import VERSION
 from common.config import add_common_options, add_options, from_options, given_options
@@ -16,6 +17,7 @@ from common.contact import missing_contact
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.files import private_folder, publish, refuse_strangers
+from common.handles import let_go
 from common.page import iso_time
 from common.secrets import host_secret
 from common.seeds import Seeds, add_seeds_option, start_addresses
@@ -23,7 +25,7 @@ from common.settings import Settings, UrlServerSettings, default_of
 from common.tokens import VARIABLE
 from common.urls import host_of
 from common.wire import Totals
-from onehost.copies import lay_out, prepare
+from onehost.copies import INTERRUPTED, folder_options, lay_out, prepare
 from onehost.crawler_options import CrawlerOptions, take_over
 from onehost.parts import SHARED_PORT, Part, PartFailed, held_port, open_log
 
@@ -36,24 +38,31 @@ _SHORT_TICK_SECONDS, _TICK_SECONDS = 0.05, 0.25
 _LINE_SECONDS = 2.0
 _RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries come sooner than in a long crawl
 _AT_ONCE = ("max_time", "max_bytes")  # limits that end a crawl also while jobs are out; their URLs are given back
-_INTERRUPTED = 130  # as shells count a program that SIGINT ended
 _INTERRUPTED_TEXT = "interrupted; run the same command again to go on"
 
-# Keys that crawl sets itself: addresses and ports on loopback, a token of its own, no TLS between its own parts.
-_OWN_URL_SERVER = ("ip", "server_port", "start_urls", "token", "token_file", "tls_cert", "tls_key")
-_OWN_FTP_SERVER = (
-    "ip", "ftp_port", "token", "token_file", "user", "password", "tls_cert", "tls_key", "passive_ports", "log_level",
-)  # fmt: skip
-_OWN_CLIENT = ("server_ip", "server_port", "token", "token_file", "tls", "tls_ca", "name", "log_level")
+# Keys that are no options of crawl: it takes addresses and ports on loopback, a token of its own, no TLS between its
+# parts; and one log_level is enough for them.
+OWN_KEYS = {
+    "url_Server": ("ip", "server_port", "start_urls", "token", "token_file", "tls_cert", "tls_key"),
+    "ftp_Server": (
+        "ip", "ftp_port", "passive_ports", "user", "password", "token", "token_file", "tls_cert", "tls_key",
+        "log_level",
+    ),
+    "settings": ("server_ip", "server_port", "name", "token", "token_file", "tls", "tls_ca", "log_level"),
+}  # fmt: skip
+
+
+class _Interrupted(Exception):
+    """While seeds were read."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawl; returns the exit code."""
-    options = _parser().parse_args(argv)
+    options = parser().parse_args(argv)
     try:
-        classic = take_over(options)
-        settings = _checked(options)
         ending = Ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        classic = take_over(options)
+        settings = _checked(options, ending)
         if classic.repository is not None:
             prepare(classic.repository)
         if classic.log_file is not None:
@@ -62,17 +71,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         crawl = Crawl(options, settings, ending, classic)
         code = crawl.run()
         if code == 0 and classic.repository is not None:
-            code, lines = lay_out(options, classic.repository)
-            crawl.tell(lines)
+            code, lines = lay_out(options, classic.repository, ending)
+            crawl.tell(lines if code != INTERRUPTED else [*lines, _INTERRUPTED_TEXT])
         return code
     except PavoukError as error:
         print(f"crawl: {error}", file=sys.stderr)
         return 1 if isinstance(error, PartFailed) else 2
-    except KeyboardInterrupt:  # while seeds were typed, say
-        return _INTERRUPTED
+    except _Interrupted:
+        return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
     parser = argparse.ArgumentParser(
         prog="crawl",
         description="Crawls from one machine: starts urlServer, ftpServer and clientCrawler, and ends when all is "
@@ -88,24 +98,25 @@ def _parser() -> argparse.ArgumentParser:
     add_seeds_option(parser)
     add_common_options(parser)
     parser.set_defaults(dir=None)  # a crawler file may say where to work
-    add_options(parser, "url_Server", skip=_OWN_URL_SERVER)
-    add_options(parser, "ftp_Server", skip=_OWN_FTP_SERVER)
-    add_options(parser, "settings", skip=_OWN_CLIENT)
+    own_defaults = {"scope": "host, or site with sitemap = 1", "retry_wait": _RETRY_WAIT}
+    add_options(parser, "url_Server", skip=OWN_KEYS["url_Server"], own_defaults=own_defaults)
+    add_options(parser, "ftp_Server", skip=OWN_KEYS["ftp_Server"])
+    add_options(parser, "settings", skip=OWN_KEYS["settings"])
     return parser
 
 
-def _checked(options: argparse.Namespace) -> Settings:
+def _checked(options: argparse.Namespace, ending: Ending) -> Settings:
     """Mistakes are found before anything is started."""
     settings = from_options(options, tokens=())
     starts = start_addresses((*settings.url_server.start_urls, *options.urls))
-    seeds = Seeds(options.seeds, _say)
-    if not starts and not options.seeds and not settings.memory.exists():
+    seeds = Seeds(options.seeds, _say, lambda: ending.is_told)
+    if not starts and not options.seeds and not os.path.lexists(settings.memory):
         raise ConfigError("give a start URL, such as: crawl http://example.org/")
     try:
         private_folder(settings.memory)
         refuse_strangers(settings.folder / SUMMARY_NAME)
-        if options.seeds:
-            _take_in(seeds, settings.memory / SEEDS_NAME)
+        if options.seeds or options.crawler_conf:
+            _take_in(options, seeds, settings.memory / SEEDS_NAME, ending)
     except OSError as error:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
     if not starts and options.seeds and not seeds.good:
@@ -126,6 +137,7 @@ def _warn_of_contact(settings: Settings, urls: Iterable[str]) -> None:
 
 def _try_log(file: Path) -> None:
     """What cannot be written must be told before anything is started."""
+    refuse_strangers(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         open_log(file).close()
@@ -133,15 +145,37 @@ def _try_log(file: Path) -> None:
         raise ConfigError(f"cannot write to the log file {file}: {error.strerror}") from error
 
 
-def _take_in(seeds: Seeds, file: Path) -> None:
-    """Copy the good ones: urlServer reads them once more when it is started again."""
-    publish(file, (f"{address}\n".encode() for address in seeds))
-    if not seeds.good:
+def _take_in(options: argparse.Namespace, seeds: Seeds, file: Path, ending: Ending) -> None:
+    """Copy the good ones, all or none: urlServer reads them once more when it is started again. So are the start URLs
+    of a crawler file, which can be more than a command line takes."""
+    listed = dict.fromkeys(start_addresses(options.urls)) if options.crawler_conf else {}
+    if options.crawler_conf:
+        options.urls = []
+    # What a run had that was killed is not lost.
+    others = seeds if options.seeds or not file.exists() else Seeds(str(file), _say)
+
+    def lines() -> Iterator[bytes]:
+        for address in chain(listed, (other for other in others if other not in listed)):
+            yield f"{address}\n".encode()
+        if ending.is_told:
+            raise _Interrupted
+
+    publish(file, lines(), is_private=True)
+    if not file.stat().st_size:
         file.unlink()
 
 
 def _say(text: str) -> None:
-    print(f"crawl: {text}", file=sys.stderr, flush=True)
+    _show(f"crawl: {text}", sys.stderr)
+
+
+def _show(text: str, stream: IO[str] | None = None) -> None:
+    """A terminal that is gone, or `head` that has seen enough, is no reason to end a crawl."""
+    stream = stream or sys.stdout
+    try:
+        print(text, file=stream, flush=True)
+    except OSError:
+        let_go(stream)
 
 
 class Crawl:
@@ -178,9 +212,9 @@ class Crawl:
         try:
             coordinator = self._start()
             if coordinator is None:
-                print(_INTERRUPTED_TEXT, flush=True)
-                return _INTERRUPTED
-            print(self._beginning(), flush=True)
+                _show(_INTERRUPTED_TEXT)
+                return INTERRUPTED
+            _show(self._beginning())
             finished = self._watch(coordinator)
             is_idle = finished and not self._last.leased
             if not is_idle:
@@ -207,14 +241,14 @@ class Crawl:
         text = "".join(f"{line}\n" for line in lines)
         with (self._settings.folder / SUMMARY_NAME).open("a", encoding="utf-8") as file:
             file.write(text)
-        print(text, end="", flush=True)
+        _show(text.rstrip("\n"))
 
     def _exit_code(self, finished: bool) -> int:
         if not finished:
-            return _INTERRUPTED
+            return INTERRUPTED
         if self._last.stored:
             return 0
-        print(f"crawl: no page was stored; {self._blacklist} and the logs beside it say why", file=sys.stderr)
+        _say(f"no page was stored; {self._blacklist} and the logs beside it say why")
         return 1
 
     def _start(self) -> "Coordinator | None":
@@ -224,13 +258,13 @@ class Crawl:
         ftp_port, server_port = (str(held.getsockname()[1]) for held in self._ports)
         self._ftp.launch((*self._common("ftp_server"), *loopback, "--ftp-port", ftp_port))
         server = [*self._common("url_server"), *loopback, "--server-port", server_port]
-        server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port, "--one-round"]
+        server += ["--ftp-ip", "127.0.0.1", "--ftp-port", ftp_port, "--ftp-tls-cert", "", "--one-round"]
         if self._settings.url_server.retry_wait == default_of(UrlServerSettings, "retry_wait"):
-            server += ["--retry-wait", _RETRY_WAIT]
+            server.insert(0, f"--retry-wait={_RETRY_WAIT}")  # one that was given comes later, and counts
         if not self._settings.url_server.scope and not self._settings.url_server.sitemap:
             server += ["--scope", "host"]
         if self._seeds.exists():
-            server += ["--seeds", str(self._seeds)]
+            server += [f"--seeds={self._seeds}"]
         self._url.launch((*server, *self._options.urls))
         where = ("--server-ip", "127.0.0.1", "--server-port", server_port, "--tls", "0")
         self._client.launch(("foreground", *self._common("client"), *where, "--max-wait", "5"))
@@ -246,10 +280,7 @@ class Crawl:
 
     def _common(self, section: str) -> list[str]:
         """The options that the user gave and that this part reads."""
-        arguments = ["--dir", str(self._options.dir)]
-        if self._options.config:
-            arguments += ["--config", str(self._options.config)]
-        return arguments + given_options(self._options, section)
+        return folder_options(self._options) + given_options(self._options, section)
 
     def _watch(self, coordinator: "Coordinator") -> bool:
         """Until the crawl is finished (True) or interrupted (False)."""
@@ -257,7 +288,7 @@ class Crawl:
         while not self._ending.wait(self._until_next_look()):
             for part in (self._url, self._ftp, self._client):
                 if part.keep_alive():
-                    print(f"crawl: {part.name} had died and was started again", file=sys.stderr, flush=True)
+                    _say(f"{part.name} had died and was started again")
             try:
                 self._last, finished = coordinator.totals()
             except RemoteUnavailable:
@@ -266,7 +297,7 @@ class Crawl:
                 return True
             if time.monotonic() >= next_line:
                 next_line = time.monotonic() + _LINE_SECONDS
-                print(self._progress(), flush=True)
+                _show(self._progress())
         return False
 
     def _until_next_look(self) -> float:
@@ -288,7 +319,7 @@ class Crawl:
 
     def _beginning(self) -> str:
         before, folder = self._before, self._settings.folder
-        if not before.sent:
+        if not before.known:
             return f"begins anew in {folder}"
         return f"goes on in {folder}: {before.stored} stored, {before.queued + before.leased} to do"
 

@@ -47,11 +47,15 @@ class LookUps:
 
 
 def take_in(
-    frontier: Frontier, addresses: Iterable[str], on_progress: Callable[[int], None] = lambda number: None
+    frontier: Frontier,
+    addresses: Iterable[str],
+    on_progress: Callable[[int], None] = lambda number: None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Start URLs at the start of a server, bit by bit, however many they are. Tells how many there were so far."""
+    """Start URLs at the start of a server, bit by bit, however many they are, until it is over. Tells how many there
+    were so far."""
     rest, look_ups, number = iter(addresses), LookUps(), 0
-    while batch := list(islice(rest, _BATCH)):
+    while not is_over() and (batch := list(islice(rest, _BATCH))):
         frontier.widen(batch)
         begin_with(frontier, batch, look_ups=look_ups)
         number += len(batch)

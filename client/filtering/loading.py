@@ -8,7 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 from client.filtering.page import Page
-from common.errors import PavoukError
+from common.errors import ConfigError, PavoukError
+from common.files import refuse_strangers
 
 Keep = Callable[[Page], object]  # should be bool; nobody knows before it is called
 
@@ -21,10 +22,20 @@ def filter_files(folder: Path) -> list[Path]:
     """The modules of a folder; FilterError if there are none."""
     if not folder.is_dir():
         raise FilterError(f"there is no folder {folder}")
+    _refuse_strangers(folder)
     files = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
     if not files:
         raise FilterError(f"there is no filter (*.py) in {folder}")
     return files
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Also what filters may import, and what Python has compiled of it."""
+    try:
+        for path in folder.rglob("*"):
+            refuse_strangers(path)
+    except ConfigError as error:
+        raise FilterError(str(error)) from error
 
 
 def load(folder: Path, on_begin: Callable[[str], None]) -> dict[str, Keep]:

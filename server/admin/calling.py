@@ -7,6 +7,7 @@ from typing import Protocol
 
 from common.clock import SystemClock
 from common.errors import PavoukError, RemoteUnavailable
+from common.files import trusted
 from common.secrets import known_host_secret
 from common.settings import Settings
 from server.admin.operator import Answer, Arguments, Operator
@@ -66,7 +67,7 @@ def _is_of(folder: str | None, settings: Settings) -> bool:
 
 def _remote(settings: Settings, place: Place, other_token: str = "") -> Remote:
     certificate, token = settings.url_server.tls_cert, settings.url_server.token
-    return Remote(place, token or other_token, settings.folder / certificate if certificate else None)
+    return Remote(place, token or other_token, trusted(settings.folder, certificate) if certificate else None)
 
 
 @contextmanager

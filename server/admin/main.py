@@ -11,8 +11,10 @@ from typing import Any
 
 from common import VERSION, logs
 from common.config import add_common_options, from_options
+from common.ending import raise_when_told
 from common.errors import PavoukError
 from common.files import keep_private
+from common.handles import let_go
 from common.seeds import Seeds, add_seeds_option, start_addresses
 from common.settings import Settings
 from common.wire import Outcome
@@ -27,6 +29,7 @@ from server.frontier.store import StoreError
 from server.opening import STORE_FOLDER
 
 _MAX_BATCH_CHARACTERS = 64_000  # of URLs in one request
+_INTERRUPTED = 130
 _MAX_LOOKED_UP = 1_000  # start URLs whose hosts are looked up, as they may be private
 _Arguments = Callable[[argparse.Namespace], dict[str, Any]]
 
@@ -34,11 +37,18 @@ _Arguments = Callable[[argparse.Namespace], dict[str, Any]]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawlAdmin; returns the exit code."""
     try:
+        raise_when_told()
         options = parser().parse_args(argv)
         keep_private()
         settings = from_options(options, ("url_server",))
         logs.set_up("WARNING")
         code: int = options.action(options, settings)
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads our output has seen enough
+        let_go(sys.stdout)
+        return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     except (PavoukError, StoreError, FrontierError, OSError) as error:
         print(f"crawlAdmin: {error}", file=sys.stderr)
         return 2

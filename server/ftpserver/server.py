@@ -14,6 +14,7 @@ from typing import Any
 from pyftpdlib.servers import FTPServer, ThreadedFTPServer
 
 from common.errors import ConfigError
+from common.files import trusted
 from common.handles import allow_open_files
 from common.settings import FtpServerSettings
 from server.ftpserver.accounts import Account
@@ -106,7 +107,8 @@ def _handler_class(settings: FtpServerSettings, folder: Path, inbox: Inbox) -> t
     }
     if not settings.tls_cert:
         return type("PlainSession", (Session,), shared)
-    return _tls_handler_class(folder / settings.tls_cert, folder / (settings.tls_key or settings.tls_cert), shared)
+    certificate, key = settings.tls_cert, settings.tls_key or settings.tls_cert
+    return _tls_handler_class(trusted(folder, certificate), trusted(folder, key), shared)
 
 
 def _tls_handler_class(certificate: Path, key: Path, shared: dict[str, Any]) -> type[Session]:
@@ -118,12 +120,17 @@ def _tls_handler_class(certificate: Path, key: Path, shared: dict[str, Any]) -> 
     # TLS 1.3 sends tickets after the handshake. A client that only writes (curl) closes without having read them,
     # which resets the connection and loses the end of the upload; pyOpenSSL has no way to turn tickets off.
     context.set_max_proto_version(SSL.TLS1_2_VERSION)
+    names = f"tls_cert = {certificate} and tls_key = {key}"
     try:
+        for file in (certificate, key):
+            file.open("rb").close()  # OpenSSL has no word for what is missing
         context.use_certificate_chain_file(str(certificate))
         context.use_privatekey_file(str(key))
         context.check_privatekey()
     except SSL.Error as error:
-        raise ConfigError(f"tls_cert = {certificate} and tls_key = {key} cannot be used: {_words(error)}") from error
+        raise ConfigError(f"{names} cannot be used: {_words(error)}") from error
+    except OSError as error:
+        raise ConfigError(f"{names} cannot be used: {error.filename}: {error.strerror}") from error
     shared |= {
         "ssl_context": context,
         "tls_control_required": True,

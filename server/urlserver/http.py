@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import ConfigError
+from common.files import trusted
 from common.handles import allow_open_files
 from server.lobby import MAX_WAITING
 from server.places import Places
@@ -38,7 +39,7 @@ class HttpServer:
         self._address = ip, port
         self._threads = threads
         self._shared_port = shared_port
-        self._tls = _tls_context(folder / tls_cert, folder / tls_key) if tls_cert else None
+        self._tls = _tls_context(trusted(folder, tls_cert), trusted(folder, tls_key)) if tls_cert else None
         self._socket = socket.socket()
         self._loop = asyncio.new_event_loop()
         self._ending = asyncio.Event()

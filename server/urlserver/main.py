@@ -19,6 +19,7 @@ from common.loop import Caught, Loop
 from common.secrets import check_exposure
 from common.seeds import Seeds, add_seeds_option, start_addresses
 from common.settings import Settings
+from common.wire import Totals
 from server import starting
 from server.admin.operator import Operator
 from server.frontier.frontier import Frontier, FrontierError
@@ -43,11 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(argv)
         keep_private()
+        ending = Ending()
         heap.keep_small()
         settings = from_options(options, ("url_server", "ftp_server"))
         logs.set_up(settings.url_server.log_level)
         starts = start_addresses((*settings.url_server.start_urls, *options.urls))
-        _run(settings, chain(starts, Seeds(options.seeds, _say)), options.one_round, options.shared_port)
+        seeds = Seeds(options.seeds, _say, lambda: ending.is_told)
+        _run(settings, chain(starts, seeds), options.one_round, options.shared_port, ending)
     except (PavoukError, StoreError, FrontierError, OSError) as error:
         print(f"urlServer: {error}", file=sys.stderr)
         return 2
@@ -67,6 +70,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ftp-ip", dest="ftp_server.ip", metavar="VALUE", help="Where clients are sent to upload.")
     parser.add_argument("--ftp-port", dest="ftp_server.ftp_port", metavar="VALUE", help="Port of the FTP server there.")
     parser.add_argument(
+        "--ftp-tls-cert", dest="ftp_server.tls_cert", metavar="VALUE",
+        help="Certificate of the FTP server there; empty: clients upload without TLS.",
+    )  # fmt: skip
+    parser.add_argument(
         "--one-round", action="store_true",
         help="With a period: only pages that are due at the start are visited again, so that the crawl has an end.",
     )  # fmt: skip
@@ -77,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port: bool) -> None:
+def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port: bool, ending: Ending) -> None:
     server = settings.url_server
     check_exposure(server.ip, server.token)
     if not server.token:
@@ -86,30 +93,40 @@ def _run(settings: Settings, starts: Iterable[str], one_round: bool, shared_port
     http = HttpServer(server.ip, server.server_port, server.server_threads, *tls, settings.folder, shared_port)
     url = http.bind()
     try:
-        _serve(settings, starts, http, url, one_round)
+        _serve(settings, starts, http, url, one_round, ending)
     finally:
         http.close()
 
 
-def _serve(settings: Settings, starts: Iterable[str], http: HttpServer, url: str, one_round: bool) -> None:
+def _serve(
+    settings: Settings, starts: Iterable[str], http: HttpServer, url: str, one_round: bool, ending: Ending
+) -> None:
     server = settings.url_server
     _make_folder(settings)
     clock = SystemClock()
 
+    before = Totals()
+
     def take_in(frontier: Frontier, starts: Iterable[str]) -> None:
-        _say_what_was_there(frontier, settings)
-        starting.take_in(frontier, starts, _Progress(clock))
+        nonlocal before
+        before = frontier.totals()
+        _say_what_was_there(before, settings)
+        starting.take_in(frontier, starts, _Progress(clock), lambda: ending.is_told)
 
     frontier = open_frontier(settings, clock, starts, one_round, take_in)
+    if ending.is_told:
+        frontier.close()
+        _log.info("stopped before all start URLs were taken in: give them again")
+        return
     journal = Journal(settings.memory, clock, frontier.failed())
-    app = application(UrlService(frontier, settings, journal), server.max_message_bytes)
+    app = application(UrlService(frontier, settings, journal, before), server.max_message_bytes)
     let_go_of_messages(app)
     caught = Caught()
     admin = AdminApp(Operator(frontier, settings, caught))
     own = {os.geteuid(), 0}
     guard = Guard(app, wsdl(app, url), server.token, server.max_message_bytes, admin, server.ip, own)
     ticking = _Ticker(frontier, journal, caught)
-    threading.Thread(target=_stop_when_told, args=(Ending(), http), name="ending", daemon=True).start()
+    threading.Thread(target=_stop_when_told, args=(ending, http), name="ending", daemon=True).start()
     ticking.start()
     address = settings.memory / ADDRESS_NAME
     publish(address, [url.encode()])
@@ -179,8 +196,7 @@ def _make_folder(settings: Settings) -> None:
         raise ConfigError(f"cannot write to the work folder {settings.folder}: {error.strerror}") from error
 
 
-def _say_what_was_there(frontier: Frontier, settings: Settings) -> None:
-    totals = frontier.totals()
+def _say_what_was_there(totals: Totals, settings: Settings) -> None:
     text = f"begins anew: there was nothing in {settings.memory}"
     if totals.known:
         numbers = f"{totals.known} URLs known, {totals.queued} queued, {totals.processed} processed"

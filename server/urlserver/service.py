@@ -23,12 +23,15 @@ class BadRequest(Exception):
 class UrlService:
     """The operations of the contract. Called by many threads at once."""
 
-    def __init__(self, frontier: Frontier, settings: Settings, journal: Journal) -> None:
+    def __init__(
+        self, frontier: Frontier, settings: Settings, journal: Journal, before: Totals | None = None
+    ) -> None:
+        """`before`: the totals without the start URLs that were taken in just now; if there are none, as they are."""
         self._frontier = frontier
         self._settings = settings
         self._journal = journal
         self._job_settings = _job_settings(settings, frontier.rules)
-        self._at_start = frontier.totals()
+        self._at_start = before or frontier.totals()
         self._is_contact_told = bool(settings.url_server.contact)
 
     def get_job(self, client: str, request: str, wanted: int) -> Job:

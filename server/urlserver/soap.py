@@ -183,7 +183,7 @@ def soap_service(service: UrlService) -> type:
 
         @rpc(Boolean, _returns=_Totals)
         def getTotals(ctx: Any, at_start: bool) -> Any:
-            """The frontier in numbers (with at_start: those of the moment when the server started), whether the crawl
+            """The frontier in numbers (with at_start: those before the server took in start URLs), whether the crawl
             is finished, the limit that has ended it, if any, and when the next page is to be visited again (seconds
             since 1970; 0: none is)."""
             totals, finished, ended_by, next_due = _answered(lambda: service.get_totals(bool(at_start)))

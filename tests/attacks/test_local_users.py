@@ -11,11 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from client.filtering.filters import check
 from common.config import load
 from common.errors import ConfigError
 from common.files import private_folder
 from onehost.parts import held_port
 from server.urlserver import peers
+from tests.certificates import make_certificate
 from tests.integration.onecommand import Crawls
 from tests.processes import ROOT
 from tests.urlserver import NAMESPACE, Soap, address_of, serving, urls_of
@@ -121,6 +123,81 @@ def test_what_a_stranger_has_put_there_is_not_used(tmp_path: Path, planted: str,
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode in (1, 2)  # 1 if it is a part of crawl that refuses
     assert f"{tmp_path / planted} belongs to another user" in done.stderr
+
+
+NAMED = [
+    # command, options that name what a stranger has put there
+    ("urlServer", ("--token-file", "named")),
+    ("urlServer", ("--tls-cert", "named", "--tls-key", "own")),
+    ("urlServer", ("--tls-cert", "own", "--tls-key", "named")),
+    ("ftpServer", ("--token-file", "named/token")),
+    ("ftpServer", ("--tls-cert", "named", "--tls-key", "own")),
+    ("ftpServer", ("--tls-cert", "own", "--tls-key", "named")),
+    ("crawlAdmin", ("--token-file", "named")),
+    ("crawlAdmin", ("--ip", "127.0.0.1", "--tls-cert", "named")),
+    ("clientCrawler", ("--token-file", "named")),
+    ("clientCrawler", ("--tls", "1", "--tls-ca", "named/own")),
+    ("clientCrawler", ("--filters", "named")),
+    ("crawl", ("--filters", "named/filters")),
+]
+
+
+@needs_root
+@pytest.mark.parametrize(("command", "options"), NAMED)
+def test_what_a_stranger_has_put_where_a_setting_points_is_not_used(
+    tmp_path: Path, command: str, options: tuple[str, ...]
+) -> None:
+    tmp_path.chmod(0o1777)
+    put(tmp_path / "named")
+    (tmp_path / "named" / "filters").mkdir()
+    (tmp_path / "named" / "token").write_text("abc")
+    make_certificate(tmp_path, "own")[0].rename(tmp_path / "own")
+    module, *arguments = COMMANDS[command]
+    line = [sys.executable, "-m", module, *arguments, "--dir", tmp_path, *options]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode in (1, 2)  # 1 if it is a part of crawl that refuses
+    assert f"{tmp_path / 'named'} belongs to another user" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["repository", "log-file"])
+def test_where_a_crawler_file_lets_crawl_write_is_not_what_a_stranger_has_put_there(tmp_path: Path, name: str) -> None:
+    tmp_path.chmod(0o1777)
+    put(tmp_path / "named", is_folder=name == "repository")
+    (tmp_path / "conf").write_text(f'<crawler-options> {name} = "{tmp_path}/named";')
+    command = [sys.executable, "-m", "onehost.main", "--crawler-conf", tmp_path / "conf", "a.example"]
+    done = subprocess.run([*command, "--dir", tmp_path / "work"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert f"{tmp_path / 'named'} belongs to another user" in done.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["a.py", "_shared.py", "__pycache__", "models/b.py"])
+def test_what_a_stranger_has_put_among_filters_is_not_run(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "filters"
+    (folder / "models").mkdir(parents=True)
+    (folder / "keep.py").write_text("def keep(page):\n    return True\n")
+    for each in (folder, folder / "models"):
+        each.chmod(0o1777)
+    check(folder)
+    put(folder / name)
+    with pytest.raises(ConfigError, match=f"{name} belongs to another user"):
+        check(folder)
+
+
+@needs_root
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_work_folder_of_somebody_else_is_told(tmp_path: Path, command: str) -> None:
+    (tmp_path / "closed").mkdir(mode=0o700)
+    module, *arguments = COMMANDS[command]
+    # Loaded first, because the interpreter can be in a folder of root's.
+    become = f"os.setgroups([]); os.setuid({STRANGER})"
+    program = f"import encodings.idna, os, sys; from {module} import main; {become}; sys.exit(main())"
+    line = [sys.executable, "-c", program, *arguments, "--dir", tmp_path / "closed" / "work"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @needs_root

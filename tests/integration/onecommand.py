@@ -64,7 +64,7 @@ class Crawls:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             for name, module in MODULES.items():
-                if module in arguments and str(self.folder) in arguments:
+                if module in arguments and f"--dir={self.folder}" in arguments:
                     pid = int(path.parent.name)
                     # The client's own processes look the same; it was there before them.
                     if is_alive(pid):

@@ -1,5 +1,7 @@
 """crawlAdmin on a running and on a stopped urlServer: the same verbs, the same answers; what was set stays."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import requests
 from common.wire import Outcome
 from tests.certificates import make_certificate
 from tests.integration.admin import ask_admin, run_admin
+from tests.processes import ROOT
 from tests.urlserver import Soap, address_of, serving, urls_of
 from tests.web.running import run_web
 
@@ -85,6 +88,14 @@ def test_a_long_queue_is_read_in_pieces(tmp_path: Path) -> None:
         lines = run_admin(tmp_path, "queue", "--host", "a.example", "--limit", "1002").stdout.splitlines()
     assert [item["url"] for item in urls] == [f"http://a.example/{number}" for number in range(2_345)]
     assert lines[1_001:] == ["page     http://a.example/1001  (depth 0)", "in all   2345"]
+    command = [sys.executable, "-m", "server.admin.main", "queue", "--limit", "99999", "--dir", tmp_path]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as admin:
+        assert admin.stdout is not None
+        assert admin.stderr is not None
+        assert admin.stdout.readline() == b"page     http://a.example/0  (depth 0)\n"
+        admin.stdout.close()  # as `head` does that has seen enough
+        assert admin.wait(60) == 1
+        assert admin.stderr.read() == b"urlServer is not running: read from disk\n"
 
 
 def test_lines_for_a_person(tmp_path: Path) -> None:

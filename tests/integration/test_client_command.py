@@ -158,6 +158,24 @@ def test_bad_settings_are_refused_before_anything_starts(lonely: Daemon, options
     assert lonely.call("status")[0] == NOT_RUNNING
 
 
+@pytest.mark.parametrize("options", [("--tls-ca", "nowhere.pem"), ("--filters", "none"), ("--token-file", "none")])
+def test_a_restart_with_bad_settings_leaves_the_worker_alone(lonely: Daemon, options: tuple[str, ...]) -> None:
+    pid = lonely.start()
+    assert lonely.call("restart", *options)[0] == 2
+    assert lonely.call("status") == (0, f"clientCrawler is running (pid {pid})\n")
+
+
+def test_a_worker_whose_token_is_gone_can_be_asked_and_stopped(lonely: Daemon) -> None:
+    lonely.folder.mkdir()
+    (lonely.folder / "config.cfg").write_text("[settings]\ntoken_file = token\n")
+    (lonely.folder / "token").write_text("abc")
+    lonely.start()
+    (lonely.folder / "token").unlink()
+    assert lonely.call("status")[0] == 0
+    assert lonely.call("restart")[0] == 2
+    assert lonely.call("stop") == (0, "clientCrawler stopped\n")
+
+
 def test_bad_configuration_file_is_quoted(lonely: Daemon) -> None:
     lonely.folder.mkdir()
     (lonely.folder / "config.cfg").write_text("[settings]\nserver_ip = 127.0.0.1\nnumber_of_treads = 3\n")

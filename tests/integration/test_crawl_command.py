@@ -3,12 +3,17 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.integration.onecommand import Crawls
+from tests.certificates import make_certificate
+from tests.integration.onecommand import QUICK, Crawls
+from tests.processes import ROOT
+from tests.urlserver import serving
 from tests.waiting import wait_until
 from tests.web.requestlog import asked, assert_asked_exactly, assert_no_url_twice, assert_nothing_disallowed
 from tests.web.running import RunningWeb, run_hostile, run_web
@@ -45,6 +50,16 @@ def test_one_command_crawls_all_and_says_what_it_did(crawls: Crawls) -> None:
         assert not crawls.parts()
 
 
+@pytest.mark.parametrize("section", ["url_Server", "ftp_Server"])
+def test_tls_of_the_configuration_is_for_parts_on_other_machines(crawls: Crawls, section: str) -> None:
+    crawls.folder.mkdir()
+    certificate, key = make_certificate(crawls.folder)
+    (crawls.folder / "config.cfg").write_text(f"[{section}]\ntls_cert = {certificate.name}\ntls_key = {key.name}\n")
+    with run_web(hosts=1, pages=3) as web:
+        crawls.run("--max-time", "10", *web.start_urls)
+        assert set(crawls.stored()) == web.truth.stored
+
+
 def test_finished_crawl_asks_nothing_again(crawls: Crawls) -> None:
     with run_web(hosts=1, pages=5) as web:
         crawls.run(*web.start_urls)
@@ -53,6 +68,15 @@ def test_finished_crawl_asks_nothing_again(crawls: Crawls) -> None:
         assert text.startswith(f"goes on in {crawls.folder}: {len(crawls.stored())} stored, 0 to do\n")
         assert len(web.log()) == before
         assert "(0 in this run)" in crawls.summary()["pages stored"]
+
+
+def test_a_crawl_goes_on_with_what_is_queued_though_nothing_was_sent(crawls: Crawls) -> None:
+    crawls.folder.mkdir()
+    with run_web(hosts=1, pages=2) as web:
+        with serving(crawls.folder, *web.start_urls) as server:
+            assert server.stop() == 0
+        assert crawls.run(*web.start_urls).startswith(f"goes on in {crawls.folder}: 0 stored, 1 to do\n")
+        assert set(crawls.stored()) == web.truth.stored
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -158,6 +182,23 @@ def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     text = Crawls(tmp_path / "file" / "work").run("http://127.0.0.1/", code=2)
     assert "cannot write to the work folder" in text
+
+
+@pytest.mark.parametrize("closed", ["output", "both"])
+def test_a_reader_that_has_seen_enough_does_not_end_a_crawl(crawls: Crawls, closed: str) -> None:
+    """As in `crawl … | head -1`."""
+    with run_web(hosts=1, pages=4) as web:
+        command = [sys.executable, "-m", "onehost.main", *QUICK, "--dir", str(crawls.folder), *web.start_urls]
+        errors = subprocess.STDOUT if closed == "both" else subprocess.PIPE
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors) as crawl:
+            assert crawl.stdout is not None
+            crawl.stdout.readline()
+            crawl.stdout.close()
+            if crawl.stderr is not None:
+                assert crawl.stderr.read() == b""
+            assert crawl.wait(60) == 0
+        assert set(crawls.stored()) == web.truth.stored
+    assert crawls.summary()[""] == "finished"
 
 
 @pytest.mark.parametrize("start", ["404", "http://nobody.invalid/"])

@@ -16,7 +16,7 @@ from export.index import read
 from tests.crawler_file import EXAMPLE
 from tests.integration.cluster import stored_bundles
 from tests.integration.onecommand import QUICK
-from tests.processes import ROOT
+from tests.processes import ROOT, running
 from tests.web.running import run_web
 
 pytestmark = pytest.mark.integration
@@ -92,6 +92,15 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path) -> None:
     assert not (tmp_path / "testbedCSDICS").exists()
 
 
+def test_more_starting_points_than_a_command_line_takes(tmp_path: Path) -> None:
+    with run_web(hosts=1, pages=2) as web:
+        many = [f"http://127.0.0.1:9/{'x' * 1_900}/{number}" for number in range(1_500)]  # 2.9 MB
+        done = _crawl(tmp_path, _with_starts([*web.start_urls, *many]), "--max-pages", "1", "--scope", "path")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert re.search(r"pages stored +1\n", done.stdout)
+
+
 def test_older_spellings_and_no_limit(tmp_path: Path) -> None:
     with run_web(hosts=1, pages=4) as web:
         text = f"""<crawler-options>
@@ -128,3 +137,35 @@ def test_a_repository_that_cannot_be_written_is_told_before_the_crawl(tmp_path: 
     assert done.returncode == 2
     assert done.stderr == "crawl: cannot write to the repository testbedCSDICS: File exists\n"
     assert not (tmp_path / "work" / "Pages").exists()
+
+
+@pytest.mark.parametrize(("repository", "said"), [("/proc", "No such file"), ("copies", "index.txt is a folder")])
+def test_so_is_one_in_which_nothing_can_be_written(tmp_path: Path, repository: str, said: str) -> None:
+    (tmp_path / "copies" / "index.txt").mkdir(parents=True)
+    text = f'<crawler-options> Starting-points = {{"a.example"}}; repository = "{repository}";'
+    done = _crawl(tmp_path, text, "--dir", "work")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"crawl: cannot write to the repository {repository}: {said}")
+    assert not (tmp_path / "work" / "Pages").exists()
+
+
+def test_folders_may_begin_with_a_dash(tmp_path: Path) -> None:
+    (tmp_path / "-c").write_text("[url_Server]\nmax_pages = 1\n")
+    with run_web(hosts=1, pages=3) as web:
+        text = _with_starts(web.start_urls).replace("testbedCSDICS", "-rep")
+        done = _crawl(tmp_path, text, "--dir=-work", "--config=-c", "--directory=-pages")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "-rep" / "index.txt").exists()
+    assert (tmp_path / "-work" / "-pages").exists()
+
+
+def test_page_copies_can_be_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "testbedCSDICS").mkdir()
+    os.mkfifo(tmp_path / "testbedCSDICS" / "index.txt")  # nobody reads it: the index waits for ever
+    with run_web(hosts=1, pages=2) as web:
+        (tmp_path / "crawler.conf").write_text(_with_starts(web.start_urls))
+        command = ["-m", "onehost.main", "--crawler-conf", "crawler.conf", *QUICK]
+        with running(command, "^bundles ", folder=tmp_path) as crawl:
+            assert crawl.stop() == 130
+            assert "Traceback" not in crawl.errors()
+            assert crawl.output().endswith("interrupted; run the same command again to go on\n")

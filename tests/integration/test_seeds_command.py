@@ -62,12 +62,51 @@ def test_what_was_piped_in_is_not_lost_with_its_reader(tmp_path: Path) -> None:
         seeds.write_text("\n".join(web.start_urls))
         with crawls.running("--seeds", str(seeds), "--delay", "0.1") as program:
             seeds.unlink()
+            assert (crawls.folder / ".mem" / "seeds.txt").stat().st_mode & 0o077 == 0
             os.kill(crawls.parts()["url"], signal.SIGKILL)
             program.wait_for_errors("urlServer had died and was started again")
             program.kill()
         wait_until(lambda: not crawls.parts(), 20)
         crawls.run()
         assert set(crawls.stored()) == web.truth.stored
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("source", ["nothing yet", "half a line", "no end"])
+def test_a_server_that_takes_in_seeds_ends_cleanly(tmp_path: Path, source: str, number: int) -> None:
+    reader, writer = os.pipe()
+    endless = subprocess.Popen(["yes", "http://a.example/"], stdout=writer) if source == "no end" else None
+    if source == "half a line":
+        os.write(writer, b"http://a.example/\nhttp://b.exam")
+    command = [sys.executable, "-m", "server.urlserver.main", "--dir", tmp_path, "--server-port", "0", "--seeds", "-"]
+    program = subprocess.Popen(command, cwd=ROOT, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(reader)
+    assert program.stdout is not None
+    while b"begins anew" not in program.stdout.readline():
+        assert program.poll() is None
+    program.send_signal(number)
+    output, errors = program.communicate(timeout=30)
+    os.close(writer)
+    if endless is not None:
+        endless.wait(10)
+    assert (program.returncode, output) == (0, b"")
+    assert b"Traceback" not in errors
+    assert ask_admin(tmp_path, "status")["totals"]["known"] <= 1, "half a line is no seed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_crawl_that_waits_for_seeds_ends_at_once(tmp_path: Path, number: int) -> None:
+    command = [sys.executable, "-m", "onehost.main", "--dir", tmp_path / "work", "--seeds", "-"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdin is not None
+        assert program.stderr is not None
+        program.stdin.write(b"a.example\nftp://x/\n")
+        program.stdin.flush()
+        assert b"line 2" in program.stderr.readline()
+        program.send_signal(number)
+        assert program.wait(30) == 130
+        assert b"Traceback" not in program.stderr.read()
+    assert not (tmp_path / "work" / ".mem" / "seeds.txt").exists(), "half of them would be taken for all"
 
 
 def test_a_file_instead_of_a_url(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_every_command_starts_from_everywhere(tree: Path, tmp_path: Path, comman
     usage = f"usage: {command} "
     assert called(f"./{command}", tree, "--help").startswith(usage)
     assert called(tree / command, tmp_path, "--help").startswith(usage)
+    assert called(f"{tree.name}/{command}", tree.parent, "--help", CDPATH=str(tree.parent)).startswith(usage)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / command).symlink_to(tree / command)
     (tmp_path / "bin" / "short").symlink_to(command)  # a relative link to a link, with a name of the user's own

@@ -51,10 +51,10 @@ def refused(folder: Path, text: str | bytes) -> str:
     return message
 
 
-def from_line(folder: Path, *arguments: str) -> Settings:
+def from_line(folder: Path, *arguments: str, section: str = "url_Server") -> Settings:
     parser = argparse.ArgumentParser()
     add_common_options(parser)
-    add_options(parser, "url_Server")
+    add_options(parser, section)
     return from_options(parser.parse_args(["--dir", str(folder), *arguments]))
 
 
@@ -239,16 +239,39 @@ def test_a_bad_expression_is_named(tmp_path: Path, value: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("[settings]\ntls = 1\ntls = 0\n", ("3", "'tls'", "already exists")),
-        ("[settings]\ntls = 1\n[settings]\ntls = 0\n", ("3", "'settings'", "already exists")),
+        ("[settings]\ntls = 1\ntls = 0\n", ("line 3", "'tls' is there twice in [settings]")),
+        ("[settings]\ntls = 1\n[settings]\ntls = 0\n", ("line 3", "[settings] is there twice")),
         ("[settings]\ntls = 1\n[Settings]\ntls = 0\n", ("line 3", "[Settings] is there twice")),
-        ("ip = 127.0.0.1\n", ("line: 1", "no section headers")),
-        ("[settings]\nthis is no setting\n", ("2", "this is no setting")),
+        ("ip = 127.0.0.1\n", ("line 1", "expected one of [url_Server], [ftp_Server], [settings] above it")),
+        ("[settings]\nthis is no setting\n", ("line 2", "expected key = value")),
+        ("[settings]\n\n=\n: x\n", ("line 4", "'' is there twice")),
     ],
 )
 def test_a_file_that_is_out_of_shape(tmp_path: Path, text: str, parts: tuple[str, ...]) -> None:
     message = refused(tmp_path, text)
     assert all(part in message for part in parts), message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[url_Server]\ntoken hush\n",
+        "[url_Server]\ntoken hush=\n",
+        "[url_Server]\ntoken hush=\ntoken hush=\n",
+        "token = hush\n",
+        "token: hush\n[url_Server]\n",
+        "[url_Server]\nserver_port = 1\n  token = hush\n",
+        "[url_Server]\nip = 127.0.0.1\n  token = hush\n",
+        "[ftp_Server]\npassword = hush\npassword = hush\n",
+    ],
+)
+def test_a_secret_with_a_slip_is_not_shown(tmp_path: Path, text: str) -> None:
+    assert "hush" not in refused(tmp_path, text)
+
+
+def test_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="w\ufffdrk is not UTF-8"):
+        load(Path(os.fsdecode(os.fsencode(tmp_path) + b"/w\xe9rk")))
 
 
 def test_an_unreadable_file(tmp_path: Path) -> None:
@@ -293,6 +316,19 @@ def test_what_is_inherited_follows_the_command_line(tmp_path: Path) -> None:
     read(tmp_path, "[url_Server]\ntoken = a\n[settings]\ntoken = c\n")
     settings = from_line(tmp_path, "--token", "b")
     assert (settings.ftp_server.token, settings.client.token) == ("b", "c")
+
+
+@pytest.mark.parametrize("key", ["token", "tls_cert", "tls_key"])
+def test_what_the_command_line_empties_is_not_inherited(tmp_path: Path, key: str) -> None:
+    read(tmp_path, f"[url_Server]\n{key} = a\n")
+    assert getattr(from_line(tmp_path, section="ftp_Server").ftp_server, key) == "a"
+    option = f"--{key.replace('_', '-')}"
+    assert getattr(from_line(tmp_path, option, "", section="ftp_Server").ftp_server, key) == ""
+
+
+def test_a_token_file_that_the_command_line_empties_takes_no_other_token(tmp_path: Path) -> None:
+    read(tmp_path, "[url_Server]\ntoken = a\n[ftp_Server]\ntoken = b\n")
+    assert from_line(tmp_path, "--token-file", "", section="ftp_Server").ftp_server.token == ""
 
 
 def test_help_shows_every_key() -> None:

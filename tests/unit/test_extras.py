@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -75,6 +76,26 @@ def test_a_missing_extra_is_named(run: Run, missing: str, command: str) -> None:
         assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
     else:
         assert (done.returncode, done.stdout[:7], done.stderr) == (0, "pavouk ", "")
+
+
+_CTRL_C = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name.endswith(".main"):
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from {module} import {function}
+{function}()
+"""
+
+
+@pytest.mark.parametrize("command", PROJECT["scripts"])
+def test_ctrl_c_while_a_command_is_loaded_ends_it_without_a_word(command: str) -> None:
+    module, _, function = PROJECT["scripts"][command].partition(":")
+    program = [sys.executable, "-c", _CTRL_C.format(module=module, function=function)]
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_every_command_is_known_to_these_tests() -> None:

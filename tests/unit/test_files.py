@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from common.files import is_open_to_others, open_private, private_folder, publish_new
+from common.files import is_open_to_others, open_private, private_folder, publish, publish_new
 
 UMASKS = (0o000, 0o022, 0o077, 0o777)
 
@@ -67,6 +67,12 @@ def test_a_private_file(umask: int, tmp_path: Path) -> None:
     with open_private(tmp_path / "log", "ab") as file:
         file.write(b"1")
     assert mode(tmp_path / "log") == 0o600
+
+
+def test_a_private_file_is_published(umask: int, tmp_path: Path) -> None:
+    publish(tmp_path / "file", [b"se", b"cret"], is_private=True)
+    assert mode(tmp_path / "file") == 0o600
+    assert (tmp_path / "file").read_bytes() == b"secret"
 
 
 def test_a_file_of_an_earlier_run_is_closed_to_others(tmp_path: Path) -> None:

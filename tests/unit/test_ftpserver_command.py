@@ -101,6 +101,12 @@ def test_a_port_in_use_is_explained(tmp_path):
     assert "Traceback" not in ended.stderr
 
 
+def test_a_missing_certificate_is_named(tmp_path):
+    ended = ftp_server("--dir", tmp_path, "--ftp-port", "0", "--tls-cert", "missing.pem")
+    assert ended.returncode == 2
+    assert ended.stderr.endswith(f"cannot be used: {tmp_path}/missing.pem: No such file or directory\n")
+
+
 def test_a_directory_that_cannot_be_written_is_explained(tmp_path):
     (tmp_path / "Pages").write_text("a file")
     ended = ftp_server("--dir", tmp_path, "--ftp-port", "0")

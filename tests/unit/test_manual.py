@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from common import wire
+from common.settings import SECTIONS, keys_of
 from common.wire import Outcome
 from export import index
 from export.main import parser as export_parser
 from onehost import crawler_file
+from onehost.main import OWN_KEYS
+from onehost.main import parser as crawl_parser
 from server.admin import findings
 from server.admin.main import parser
 from server.frontier.retries import CONSEQUENCES
@@ -29,6 +32,22 @@ PAGES = sorted([ROOT / "README.md", *MANUAL.glob("*.md")])
 
 def test_every_key_is_in_the_manual() -> None:
     assert (MANUAL / "configuration.md").read_text().endswith(configuration_tables())
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_keys_that_crawl_does_not_take_are_in_the_manual(section: str) -> None:
+    [told] = re.findall(rf"^- `\[{section}\]`: (.*)$", (MANUAL / "configuration.md").read_text(), re.MULTILINE)
+    attribute, section_class = SECTIONS[section]
+    keys = keys_of(section_class)
+    assert re.findall(r"`(\w+)`", told) == [keys[name].name for name in OWN_KEYS[section]]
+    taken = vars(crawl_parser().parse_args([]))
+    assert {name for name in keys if f"{attribute}.{name}" not in taken} == set(OWN_KEYS[section])
+
+
+def test_crawl_shows_its_own_defaults() -> None:
+    help = {option.dest: str(option.help) for option in crawl_parser()._actions}
+    assert help["url_server.scope"].endswith("Default: host, or site with sitemap = 1.")
+    assert help["url_server.retry_wait"].endswith("Default: 5.")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

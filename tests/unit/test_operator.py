@@ -162,6 +162,13 @@ def test_added_urls_are_start_urls_and_widen_the_scope_for_good(frontiers: Make,
     assert not share.allow_private
 
 
+def test_what_has_more_than_a_url_is_not_added(frontiers: Make, tmp_path: Path) -> None:
+    operator = operator_of(frontiers(), tmp_path)
+    for text in ("http://a/\tlabel", "http://a/ http://b/"):
+        with pytest.raises(OperatorError, match="is no http or https URL"):
+            ask(operator, "add", urls=[text])
+
+
 def failed_case(frontiers: Make) -> Case:
     case = frontiers(delay_seconds=0.0)
     case.add("http://a/1", "http://a/2", "http://b/1")

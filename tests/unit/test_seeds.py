@@ -1,8 +1,9 @@
 """Start URLs on a command line and in files: what is read, what is told, and that a large file costs no memory."""
 
-import io
+import os
 import tracemalloc
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -32,7 +33,18 @@ CONTENTS = [
     (b"a.org\n# " + b"x" * 40_000 + b"\nb.org\n", [A, B], []),
     (b"a.org\n" + b" " * 40_000 + b"b.org\na.org/x", [A, A + "x"], [2]),
     (b"a.org\n" + b"x" * 16_385, [A], [2]),
+    (b"http://a.org/\tlabel\nb.org\n", [B], [1]),
+    (b"a.org\nb.org # mine\nhttp://a.org/ http://b.org/\n", [A], [2, 3]),
+    (b"a.org\rb.org\r", [], [1]),  # as old as that no program writes it any more
+    (b"a.org\r\r\nb.org/\xc2\xa0x\n\xc2\xa0b.org\xc2\xa0\n", [A, B], [2]),
 ]
+
+
+def piped(content: bytes) -> IO[str]:
+    reader, writer = os.pipe()
+    os.write(writer, content)
+    os.close(writer)
+    return os.fdopen(reader)
 
 
 def read(file: Path, content: bytes) -> tuple[list[str], list[str]]:
@@ -61,10 +73,32 @@ def test_only_the_first_bad_lines_are_told_one_by_one(tmp_path: Path) -> None:
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a.org\nftp://x/\n")))
+    monkeypatch.setattr("sys.stdin", piped(b"a.org\nftp://x/\n"))
     told: list[str] = []
     assert list(Seeds("-", told.append)) == [A]
     assert told[0] == "standard input, line 2: 'ftp://x/' is no http or https URL"
+
+
+def test_a_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ConfigError, match="standard input is closed"):
+        Seeds("-", print)
+
+
+def test_when_it_is_over_half_a_line_is_no_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    monkeypatch.setattr("sys.stdin", os.fdopen(reader))
+    os.write(writer, b"a.org\nb.org/half")  # and more is to come
+    found: list[str] = []
+    for address in Seeds("-", print, lambda: bool(found)):
+        found.append(address)
+    assert found == [A]
+    os.close(writer)
+
+
+def test_a_named_pipe_that_nobody_writes_to_holds_up_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert list(Seeds(str(tmp_path / "pipe"), print, iter([False, False, True, True]).__next__)) == []
 
 
 @pytest.mark.parametrize("text", ["a.org\n", ""])

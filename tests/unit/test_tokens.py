@@ -49,6 +49,12 @@ def test_what_counts_more(folder: Path) -> None:
     assert read(folder, "--token", "", **places).url_server.token == ""
 
 
+def test_a_credential_that_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the token in .*/pavouk-token cannot be read: File name too long"):
+        read(tmp_path, CREDENTIALS_DIRECTORY="x" * 5_000)
+    assert read(tmp_path, CREDENTIALS_DIRECTORY=str(tmp_path / "missing")).url_server.token == ""
+
+
 def test_the_environment_counts_for_all_sections(folder: Path) -> None:
     write(folder / "config.cfg", CONFIG + "[ftp_Server]\ntoken = other\n[settings]\ntoken_file = token\n")
     settings = read(folder)

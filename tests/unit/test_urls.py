@@ -193,6 +193,13 @@ def test_digest_is_sha1() -> None:
         ("mailto:me@example.org", None),
         ("me@example.org", None),
         ("ftp://example.org/", None),
+        (" example.org/\u00a0\n", "http://example.org/"),
+        ("http://example.org/\tlabel", None),
+        ("http://example.org/\rhttp://example.net/", None),
+        ("http://example.org/ http://example.net/", None),
+        ("exam\x1fple.org", None),
+        ("example.org/a\u3000b", None),
+        ("example.org/%20%0a", "http://example.org/%20%0a"),
     ],
 )
 def test_typed(text: str, address: str | None) -> None:
