@@ -85,6 +85,7 @@ CALLS: dict[str, list[tuple[Any, str, int]]] = {
         (Jobs, "cut", 2),
     ],
     "ship": [
+        (client.outbox, "delivery_of", 1),
         (Parcel, "report", 1),
         (Uploader, "upload", 2),
         (Coordinator, "send", 3),
