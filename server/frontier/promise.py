@@ -9,6 +9,7 @@ run of the machine it is of.
 import logging
 import os
 import struct
+import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,13 +63,16 @@ def promise_in(folder: Path) -> Promise | None:
 
 
 class Notes:
-    """The file, open for what is promised from now on. One thread notes what is written, any what is synced."""
+    """The file, open for what is promised from now on. One thread notes what is written, any what is synced, also late:
+    what is noted after another has noted more, or has closed it, changes nothing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file = os.open(folder / FILE_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         self._run = _run()
         self._changed_at = -1
+        self._synced = self._newest_log = 0
+        self._lock = threading.Lock()  # guards the file: its number is another file's once it is closed
         if os.fstat(self._file).st_size != _SIZE:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, bytes(_SIZE), 0)
@@ -80,16 +84,22 @@ class Notes:
         self.logs(first_log, self.changed_logs() or {})
 
     def written(self, reach: int) -> None:
-        self._note(_WRITTEN, reach)
+        with self._lock:
+            self._note(_WRITTEN, reach)
 
     def synced(self, reach: int) -> None:
-        self._note(_SYNCED, reach)
+        with self._lock:
+            self._synced = max(reach, self._synced)
+            self._note(_SYNCED, self._synced)
 
     def logs(self, first_log: int, logs: Mapping[int, int]) -> None:
         """They are on disk as `changed_logs` has told, from `first_log` on they are needed."""
         newest_first = sorted(logs.items(), reverse=True)[:_MAX_LOGS]
         packed = struct.pack("<IQ", len(newest_first), first_log) + b"".join(_LOG.pack(*each) for each in newest_first)
-        self._put(_LOGS, zlib.crc32(packed).to_bytes(4, "little") + packed)
+        with self._lock:
+            if max(logs, default=0) >= self._newest_log:
+                self._newest_log = max(logs, default=0)
+                self._put(_LOGS, zlib.crc32(packed).to_bytes(4, "little") + packed)
 
     def changed_logs(self) -> Mapping[int, int] | None:
         """The log files and their sizes; the size of the newest is not known before it is finished. None if there
@@ -104,13 +114,17 @@ class Notes:
         return {**sizes, max(sizes): 0} if sizes else {}
 
     def close(self) -> None:
-        os.close(self._file)
+        with self._lock:
+            os.close(self._file)
+            self._file = -1
 
     def _note(self, where: int, reach: int) -> None:
         packed = _REACH.pack(reach, self._run, 0)[:-4]
         self._put(where, packed + zlib.crc32(packed).to_bytes(4, "little"))
 
     def _put(self, where: int, data: bytes) -> None:
+        if self._file < 0:
+            return
         try:
             os.pwrite(self._file, data, where)
         except OSError as error:  # an older note promises less: what it speaks of is done all the same

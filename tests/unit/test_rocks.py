@@ -1,9 +1,12 @@
 """The store on RocksDB, as far as it differs from any other store."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from server.frontier import promise
+from server.frontier.promise import Notes, promise_in
 from server.frontier.rocks import RocksStore
 from server.frontier.store import StoreError, Table
 
@@ -35,3 +38,29 @@ def test_scans_end_where_they_should(tmp_path: Path, rows: int) -> None:
     assert [key for key, _ in store.scan(Table.URLS, b"\x01", b"\x02")] == keys[:1]
     assert list(store.scan(Table.URLS, b"\xff")) == []
     store.close()
+
+
+# --- notes of what was promised ---------------------------------------------------------------------------------
+
+
+def test_a_note_that_comes_after_the_end_is_not_written_into_another_file(tmp_path: Path) -> None:
+    """One thread waits for the disk while another opens the store again: then RocksDB has the number of the closed file."""
+    notes = Notes(tmp_path)
+    notes.close()
+    with (tmp_path / "000012.log").open("w+b") as log:
+        notes.written(1)
+        notes.synced(1)
+        notes.logs(1, {1: 0})
+        assert os.fstat(log.fileno()).st_size == 0
+
+
+def test_who_has_waited_longer_for_the_disk_takes_nothing_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = Notes(tmp_path)
+    for reach in (2, 1):
+        notes.synced(reach)
+        notes.logs(1, {reach: 0})
+    notes.close()
+    monkeypatch.setattr(promise, "_run", lambda: b"another".ljust(16))  # the power failed
+    promised = promise_in(tmp_path)
+    assert promised is not None
+    assert (promised.surely, promised.logs) == (2, {2: 0})
