@@ -44,6 +44,16 @@ _ADDED = (Table.CLAIMS,)  # a crawl that began before may lack these, and only w
 _log = logging.getLogger(__name__)
 
 
+class _Away:
+    """In the place of a table while the store is closed, be it only to be opened again."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("it is already closed")
+
+    def close(self) -> None:
+        pass
+
+
 class RocksStore:
     """A folder with a RocksDB database. Only one process can have it open, unless it only reads.
 
@@ -56,6 +66,8 @@ class RocksStore:
         self._is_broken = False  # a write has failed
         self._write_options = WriteOptions()
         self._notes: Notes | None = None
+        self._handles: list[Any] = []
+        self._tables: list[Any] = [_Away()] * len(Table)
         self._open(read_only, accept_loss)
 
     def _open(self, read_only: bool, accept_loss: bool = False) -> None:
@@ -69,9 +81,9 @@ class RocksStore:
                 self._notes.begin(self._db.latest_sequence_number(), _first_log(self._db))
             missing = [table for table in _ADDED if read_only and not _has(self._db, table)]
             there = [table for table in Table if table not in missing]
-            self._tables: list[Any] = [self._db.get_column_family(_name(table)) for table in there]
             self._handles = [self._db.get_column_family_handle(_name(table)) for table in there]
-            self._tables += [None] * len(missing)  # they are the last ones
+            tables: list[Any] = [self._db.get_column_family(_name(table)) for table in there]
+            self._tables = tables + [None] * len(missing)  # they are the last ones
         except StoreError:
             raise
         except Exception as error:  # rocksdict raises plain Exception for everything
@@ -119,6 +131,8 @@ class RocksStore:
     def write(self, writes: Sequence[Write]) -> None:
         if self._is_broken:
             self._mend()
+        if not self._handles:
+            raise StoreError("the frontier cannot be written: it is already closed")
         batch = WriteBatch(raw_mode=True)
         handles, put, delete = self._handles, batch.put, batch.delete
         for table, key, value in writes:
@@ -137,10 +151,10 @@ class RocksStore:
 
     def sync(self) -> None:
         notes = self._notes
-        reach = self._db.latest_sequence_number()
-        logs = notes.changed_logs() if notes is not None else None
         try:
             with _translated("written"):
+                reach = self._db.latest_sequence_number()
+                logs = notes.changed_logs() if notes is not None else None
                 self._db.flush_wal(sync=True)
         except StoreError:
             self._is_broken = True
@@ -148,7 +162,8 @@ class RocksStore:
         if notes is not None:
             notes.synced(reach)
             if logs is not None:
-                notes.logs(_first_log(self._db), logs)
+                with _translated("read"):
+                    notes.logs(_first_log(self._db), logs)
 
     def reach(self) -> int:
         """How many changes there have been so far."""
@@ -160,13 +175,14 @@ class RocksStore:
             Checkpoint(self._db).create_checkpoint(str(folder))
 
     def close(self) -> None:
-        """StoreError if what it did in the background has met damage."""
-        self._handles.clear()
+        """StoreError if what it did in the background has met damage, and for whoever still reads or writes."""
+        self._handles = []
+        notes, self._notes = self._notes, None
+        tables, self._tables = self._tables, [_Away()] * len(Table)
         with _translated("closed"), ExitStack() as stack:  # all of them, also if one fails
-            for each in (self._db, *self._tables, self._notes):
+            for each in (self._db, *tables, notes):
                 if each is not None:
                     stack.callback(each.close)
-            self._tables, self._notes = [], None
 
     def _mend(self) -> None:
         """After a failed write RocksDB takes no more until it is opened anew; the disk may have room again."""
@@ -175,12 +191,13 @@ class RocksStore:
         _log.warning("opening the frontier again after a failed write")
         with suppress(Exception):  # it tells of the failed write once more, and is closed all the same
             self.close()
+        self._is_broken = False  # first: a sync of another thread may fail as soon as it is open
         try:
             self._open(read_only=False)
         except StoreError:
+            self._is_broken = True
             self._open(read_only=True)  # what is known can still be asked for
             raise
-        self._is_broken = False
 
 
 def _has(db: Rdict, table: Table) -> bool:

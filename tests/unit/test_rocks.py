@@ -1,6 +1,7 @@
 """The store on RocksDB, as far as it differs from any other store."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,42 @@ def test_scans_end_where_they_should(tmp_path: Path, rows: int) -> None:
     store.close()
 
 
+CALLS: dict[str, Callable[[RocksStore], object]] = {
+    "get": lambda store: store.get(Table.URLS, b"1"),
+    "get_many": lambda store: store.get_many(Table.URLS, [b"1"]),
+    "scan": lambda store: list(store.scan(Table.URLS)),
+    "write": lambda store: store.write([(Table.URLS, b"1", b"")]),
+    "sync": lambda store: store.sync(),
+    "copy_to": lambda store: store.copy_to(Path("/nowhere")),
+    "close": lambda store: store.close(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_who_comes_while_it_is_opened_again_gets_a_store_error(
+    tmp_path: Path, call: Callable[[RocksStore], object]
+) -> None:
+    store = RocksStore(tmp_path)
+    store.close()
+    with pytest.raises(StoreError, match="already closed"):
+        call(store)
+
+
+def test_a_scan_that_is_under_way_while_it_is_closed_ends_with_a_store_error(tmp_path: Path) -> None:
+    store = RocksStore(tmp_path)
+    store.write([(Table.URLS, bytes([number]), b"") for number in range(9)])
+    rows = store.scan(Table.URLS)
+    next(rows)
+    store.close()
+    with pytest.raises(StoreError, match="already closed"):
+        list(rows)
+
+
 # --- notes of what was promised ---------------------------------------------------------------------------------
 
 
 def test_a_note_that_comes_after_the_end_is_not_written_into_another_file(tmp_path: Path) -> None:
-    """One thread waits for the disk while another opens the store again: then RocksDB has the number of the closed file."""
+    """One thread waits for the disk while another opens the store again: RocksDB gets the number of the closed file."""
     notes = Notes(tmp_path)
     notes.close()
     with (tmp_path / "000012.log").open("w+b") as log:
