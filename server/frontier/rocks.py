@@ -37,7 +37,9 @@ _READ_IN_ORDER = (Table.ACTIVE, Table.WAITING, Table.DUE)  # nobody who is in a 
 _HEAD_FILE = "CURRENT"  # names the file that names all others
 _KEPT_LOGS = 4  # of what RocksDB tells of itself; each opening begins two
 _WAY_ON = "crawlAdmin recover goes on with what is left of it"
-_NO_DAMAGE = ("No space left", "Permission denied", "Read-only file system", "Too many open files")
+# What the system says of a file that is gone, or that the disk cannot read any more. Whatever else it says (no room, no
+# permission, a limit), the frontier is as it was; RocksDB may call that a Corruption all the same.
+_GONE = ("No such file", "Input/output error", "Structure needs cleaning")
 
 _ADDED = (Table.CLAIMS,)  # a crawl that began before may lack these, and only who opens it for writing can make them
 
@@ -329,7 +331,7 @@ def _translated(what: str) -> Iterator[None]:
         yield
     except Exception as error:  # rocksdict raises plain Exception for everything
         told = f"the frontier cannot be {what}: {error}"
-        if _is_corruption(error):
+        if _is_damage(error):
             raise DamagedStore(f"{told}. Stop urlServer; {_WAY_ON}") from error
         raise StoreError(told) from error
 
@@ -365,9 +367,9 @@ def _options(cache: Cache, table: Table | None = None) -> Options:
 def _explained(folder: Path, error: Exception) -> StoreError:
     if _is_lock(error):
         return StoreError(f"{folder} is in use by another urlServer; stop that one first")
-    if any(told in str(error) for told in _NO_DAMAGE):
-        return StoreError(f"{folder} cannot be opened as a frontier: {error}")
-    return DamagedStore(_damaged(folder, str(error).strip(". ")))
+    if _is_damage(error):
+        return DamagedStore(_damaged(folder, str(error).strip(". ")))
+    return StoreError(f"{folder} cannot be opened as a frontier: {error}")
 
 
 def _damaged(folder: Path, what: str) -> str:
@@ -378,5 +380,6 @@ def _is_lock(error: Exception) -> bool:
     return any(told in str(error).lower() for told in ("while lock file", "lock hold by current process"))
 
 
-def _is_corruption(error: Exception) -> bool:
-    return any(told in str(error) for told in ("Corruption", "No such file"))
+def _is_damage(error: Exception) -> bool:
+    told = str(error)
+    return any(what in told for what in _GONE) or ("Corruption" in told and "IO error" not in told)

@@ -5,6 +5,7 @@ Nothing that was promised is lost without a word, and what can be had from other
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -374,6 +375,23 @@ def test_one_that_is_in_use_is_not_called_damaged(frontier: Path) -> None:
         assert done.returncode == 2
         assert "is in use by another urlServer" in done.stderr
     store.close()
+
+
+LIMITS = [(resource.RLIMIT_FSIZE, 100), (resource.RLIMIT_FSIZE, 2_000), (resource.RLIMIT_NOFILE, 12)]
+
+
+@pytest.mark.parametrize(("kind", "limit"), LIMITS)
+def test_a_limit_is_not_called_damage(frontier: Path, kind: int, limit: int) -> None:
+    """As that of a quota."""
+    for command in ("audit", "recover"):
+        done = subprocess.run(
+            [sys.executable, "-m", "server.admin.main", command, "--dir", str(frontier)], cwd=ROOT, check=False,
+            capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(kind, (limit, limit)),
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "cannot be opened as a frontier" in done.stderr
+    assert not list((frontier / ".mem").glob("*.damaged-*"))
+    assert known(frontier) == URLS
 
 
 def test_a_real_server_killed_and_its_log_damaged(tmp_path: Path) -> None:
