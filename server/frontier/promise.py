@@ -15,7 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.files import publish, sync_directory
+
 FILE_NAME = "PROMISED"
+_RECOVERING_NAME = "RECOVERING"  # what was promised before a recovery, as long as that is not finished
 _REACH = struct.Struct("<Q16sI")  # sequence number, run of the machine, checksum of both
 _WRITTEN, _SYNCED, _LOGS = 0, 64, 512  # where the three notes stand
 _SIZE = 4_096  # allocated at once, so that a note needs no room on a full disk
@@ -49,8 +52,9 @@ class Promise:
 
 def promise_in(folder: Path) -> Promise | None:
     """What was promised of the database in this folder; None if nothing tells, as in one of an older version."""
+    name = _RECOVERING_NAME if is_recovering(folder) else FILE_NAME
     try:
-        data = (folder / FILE_NAME).read_bytes()
+        data = (folder / name).read_bytes()
     except FileNotFoundError:
         return None
     written, synced, logs = _reach(data, _WRITTEN), _reach(data, _SYNCED), _logs(data)
@@ -60,6 +64,23 @@ def promise_in(folder: Path) -> Promise | None:
     if written[1] == _run() != b"":
         return Promise(max(written[0], synced[0]), 0, *logs)
     return Promise(synced[0], written[0], *logs)
+
+
+def is_recovering(folder: Path) -> bool:
+    """Whether a recovery was begun and not finished: then the frontier may look sound, and is not."""
+    return (folder / _RECOVERING_NAME).exists()
+
+
+def begin_recovery(folder: Path) -> None:
+    """Keep what was promised; opening the frontier promises what is left."""
+    if not is_recovering(folder):
+        promised = folder / FILE_NAME
+        publish(folder / _RECOVERING_NAME, [promised.read_bytes() if promised.exists() else b""])
+
+
+def end_recovery(folder: Path) -> None:
+    (folder / _RECOVERING_NAME).unlink(missing_ok=True)
+    sync_directory(folder)
 
 
 class Notes:

@@ -1,6 +1,7 @@
 """The store on RocksDB, the only module that knows it. A table is a column family; one log makes batches atomic."""
 
 import logging
+import os
 import re
 import shutil
 import tempfile
@@ -23,6 +24,7 @@ from rocksdict import (
 
 from common.files import publish
 from server.frontier import promise
+from server.frontier.logs import Gap, gap_in
 from server.frontier.promise import Notes, Promise, promise_in
 from server.frontier.store import DamagedStore, LostChanges, StoreError, Table, Write
 
@@ -59,25 +61,30 @@ class _Away:
 class RocksStore:
     """A folder with a RocksDB database. Only one process can have it open, unless it only reads.
 
-    What is missing of what was promised stops the opening; a reader does not ask. `accept_loss`: go on with what is
-    left, for who has seen to it that nothing more can be had.
+    What is missing of what was promised stops the opening, and so does a recovery that was not finished, unless this is
+    one that `recovers`; a reader does not ask. `accept_loss`: go on with what is left, for who recovers and has seen to
+    it that nothing more can be had.
     """
 
-    def __init__(self, folder: Path, read_only: bool = False, accept_loss: bool = False) -> None:
+    def __init__(
+        self, folder: Path, read_only: bool = False, recovers: bool = False, accept_loss: bool = False
+    ) -> None:
         self._folder = folder
         self._is_broken = False  # a write has failed
         self._write_options = WriteOptions()
         self._notes: Notes | None = None
         self._handles: list[Any] = []
         self._tables: list[Any] = [_Away()] * len(Table)
-        self._open(read_only, accept_loss)
+        self._open(read_only, recovers, accept_loss)
 
-    def _open(self, read_only: bool, accept_loss: bool = False) -> None:
+    def _open(self, read_only: bool, recovers: bool = False, accept_loss: bool = False) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if read_only:
                 self._db = _opened(self._folder, read_only=True)
             else:
+                if not recovers and promise.is_recovering(self._folder):
+                    raise DamagedStore(_damaged(self._folder, "it was not recovered to the end, or could not be"))
                 self._db = _complete(self._folder, None if accept_loss else promise_in(self._folder))
                 self._notes = Notes(self._folder)
                 self._notes.begin(self._db.latest_sequence_number(), _first_log(self._db))
@@ -233,6 +240,11 @@ def rebuild(folder: Path) -> None:
         raise _explained(folder, error) from error
 
 
+def is_about_head(damage: StoreError) -> bool:
+    """Whether only the files that name all others are damaged: then nothing is gone that is in those."""
+    return any(name in str(damage) for name in (_HEAD_FILE, "MANIFEST")) and ".sst" not in str(damage)
+
+
 def _name_tables(folder: Path) -> None:
     """Without a MANIFEST RocksDB knows a table by its files only, and drops what the log alone holds of one: so give it
     a file of each, from a new database, with nothing in it but the removal of a key that nobody has."""
@@ -271,8 +283,8 @@ def _opened(folder: Path, read_only: bool = False) -> Rdict:
 
 def _complete(folder: Path, promised: Promise | None) -> Rdict:
     """The database with all that was promised; StoreError if something is missing: then nothing has been changed."""
-    if promised is not None:
-        _check(folder, promised)
+    if gap := _check(folder, promised) if promised is not None else None:
+        _cut_off(gap)
     db = _opened(folder)
     if cut := _cut(folder):
         end = "that was never acknowledged" if promised else "(nothing tells whether that was acknowledged)"
@@ -280,7 +292,8 @@ def _complete(folder: Path, promised: Promise | None) -> Rdict:
     return db
 
 
-def _check(folder: Path, promised: Promise) -> None:
+def _check(folder: Path, promised: Promise) -> Gap | None:
+    """Raises what is wrong with it; returns a gap behind all that was promised, as a power loss leaves one."""
     if not (folder / _HEAD_FILE).exists():
         raise DamagedStore(_damaged(folder, f"its file {_HEAD_FILE} is gone"))
     _check_free(folder)
@@ -291,6 +304,11 @@ def _check(folder: Path, promised: Promise) -> None:
         raise DamagedStore(_damaged(folder, "its MANIFEST is an older one"))
     if lost := promised.lost_logs(folder, first_log):
         raise LostChanges(_damaged(folder, f"changes that were acknowledged are gone, {lost}"))
+    logs = sorted(folder.glob("*.log"), key=lambda path: _number(path.name))
+    gap = gap_in(path for path in logs if _number(path.name) >= first_log)
+    if gap is not None and gap.reach < promised.surely:
+        raise LostChanges(_damaged(folder, f"changes that were acknowledged are gone, {gap.what}"))
+    reach = reach if gap is None else gap.reach
     if reach < promised.surely:
         missing = f"{promised.surely - reach} of {promised.surely} changes that were acknowledged are gone"
         raise LostChanges(_damaged(folder, f"{missing}, its log ends before them"))
@@ -299,6 +317,15 @@ def _check(folder: Path, promised: Promise) -> None:
             "the last %d changes of %s are gone: the machine went down before they were on disk (with durability = "
             "full nobody was told of them)", promised.perhaps - reach, folder,
         )  # fmt: skip
+    return gap
+
+
+def _cut_off(gap: Gap) -> None:
+    """RocksDB would take in what is behind it, without what is missing before that."""
+    for log in gap.log.parent.glob("*.log"):
+        if _number(log.name) > _number(gap.log.name):
+            log.unlink()
+    os.truncate(gap.log, gap.place)
 
 
 def _check_free(folder: Path) -> None:
