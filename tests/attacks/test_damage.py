@@ -10,12 +10,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from client.spool import REPORT_NAME
 from common.clock import SystemClock
 from common.settings import Settings
 from common.wire import FoundUrl, Outcome, Report, UrlResult
@@ -30,9 +31,11 @@ from server.frontier.store import DamagedStore, StoreError, Table
 from server.ftpserver import main as ftp_server
 from server.opening import STORE_FOLDER, open_frontier
 from tests.bundles import make_bundle, page_url
+from tests.ftp import stored_bundles
 from tests.integration.admin import run_admin
 from tests.jobs import job_name
 from tests.processes import ROOT
+from tests.unit.test_delivery import Host
 from tests.urlserver import serving
 
 Damage = Callable[[Path], None]
@@ -468,6 +471,59 @@ def test_a_real_server_killed_and_its_log_damaged(tmp_path: Path) -> None:
     assert run_admin(tmp_path, "recover").returncode == 0
     with serving(tmp_path, *urls):
         assert run_admin(tmp_path, "audit").returncode == 0
+
+
+# --- a parcel in a worker's spool -------------------------------------------------------------------------------
+
+
+def first_bundle(damage: Damage) -> Damage:
+    return lambda parcel: damage(min(parcel.glob("*.tar.*[!t]")))
+
+
+def first_manifest(damage: Damage) -> Damage:
+    return lambda parcel: damage(min(parcel.glob("*.manifest")))
+
+
+def report(damage: Damage) -> Damage:
+    return lambda parcel: damage(parcel / REPORT_NAME)
+
+
+def bundles_deleted(parcel: Path) -> None:
+    for path in parcel.glob("*.tar.*"):
+        path.unlink()
+
+
+PARCEL_DAMAGES: dict[str, Damage] = {
+    "a bundle: deleted": first_bundle(deleted),
+    "a bundle: a byte": first_bundle(flipped(0.5)),
+    "a bundle: half": first_bundle(cut(0.5)),
+    "a bundle: nothing in it": first_bundle(cut(0.0)),
+    "a manifest: deleted": first_manifest(deleted),
+    "a manifest: a byte": first_manifest(flipped(0.5)),
+    "a manifest: nothing in it": first_manifest(cut(0.0)),
+    "all bundles and manifests: deleted": bundles_deleted,
+    "report: zeros": report(zeroed(0.0)),
+    "report: half": report(cut(0.5)),
+    "report: nothing in it": report(cut(0.0)),
+    **{f"report: bit {place % 8} at {place} %": report(flipped(place / 100, place % 8)) for place in range(1, 100, 14)},
+}
+
+
+@pytest.mark.parametrize("damage", PARCEL_DAMAGES.values(), ids=PARCEL_DAMAGES)
+def test_no_page_of_a_damaged_parcel_is_told_as_stored(
+    tmp_path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as stack:
+        host = Host(tmp_path, stack)
+        host.start_ftp()
+        damage(host.parcel(host.job()).folder)
+        host.delivery().recover()
+        totals = host.coordinator.totals()[0]
+        assert (totals.stored, totals.leased, totals.queued) == (0, 0, totals.known), "all are fetched again"
+        assert not stored_bundles(host.pages)
+        [aside] = (tmp_path / "spool").iterdir()
+        assert ".refused." in aside.name
+        assert str(aside) in caplog.text
 
 
 # --- many logs and tables ---------------------------------------------------------------------------------------

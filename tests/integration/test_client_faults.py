@@ -86,7 +86,7 @@ CALLS: dict[str, list[tuple[Any, str, int]]] = {
     ],
     "ship": [
         (client.outbox, "delivery_of", 1),
-        (Parcel, "report", 1),
+        (Parcel, "read", 1),
         (Uploader, "upload", 2),
         (Coordinator, "send", 3),
         (RecentlySent, "add", 3),
