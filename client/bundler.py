@@ -185,12 +185,13 @@ class Harvest:
     def _pack(self, collected: _Collected, number: int, created: int) -> Parcel:
         self._packing = ""
         folder = self._spool.new_folder(self.job, number)
-        size = 0
+        bundles = {}
         for domain, writer in collected.writers.items():
             self._packing = domain
-            size += writer.write(folder, created).stat().st_size
+            path = writer.write(folder, created)
+            bundles[path.name] = path.stat().st_size
         self._packing = ""
-        return self._spool.seal(folder, self._report(collected, size))
+        return self._spool.seal(folder, self._report(collected, sum(bundles.values())), bundles)
 
     def _report(self, collected: _Collected, size: int) -> Report:
         found: Sequence[FoundUrl] = tuple(collected.found.values())

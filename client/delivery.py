@@ -84,9 +84,11 @@ class Delivery:
     ) -> _Delivered:
         reason: Exception | str = spoilt
         try:
-            report = parcel.report()
+            sealed = parcel.read()
+            report = sealed.report
             if not reason:
                 try:
+                    parcel.check(sealed.bundles)
                     self._upload(parcel, settings)
                 except (RemoteRefused, BundleError) as error:
                     reason = error

@@ -72,6 +72,7 @@ class Outbox:
         self._settings = settings
         self._wake = wake
         self._abandoned = threading.Event()  # nothing is shipped any more
+        self._delivery: Delivery | None = None  # of the shipping thread
         self._to_pack: queue.Queue[_Order | None] = queue.Queue()  # bounded by the room for pages
         self._to_ship: queue.Queue[_Order | None] = queue.Queue(maxsize=_MAX_PARCELS)
         self._pack_thread = threading.Thread(target=self._pack_loop, name="pack", daemon=True)
@@ -146,24 +147,25 @@ class Outbox:
     # --- ship --------------------------------------------------------------------------------------------------
 
     def _ship_loop(self) -> None:
-        delivery = delivery_of(self._services, self._abandoned)
         loop: Loop[_Order] = Loop("ship", self._services.caught, self._abandoned.wait)
-        loop.run(
-            self._to_ship.get,
-            lambda order: self._ship(order, delivery),
-            lambda order, error, tries: self._not_shipped(order, delivery, error, tries),
-        )
-        delivery.close()
+        loop.run(self._next_to_ship, self._ship, self._not_shipped)
+        if self._delivery is not None:
+            self._delivery.close()
 
-    def _ship(self, order: _Order, delivery: Delivery) -> None:
+    def _next_to_ship(self) -> _Order | None:
+        if self._delivery is None and not self._abandoned.is_set():
+            self._delivery = delivery_of(self._services, self._abandoned)  # what it raises costs a turn of the loop
+        return self._to_ship.get()
+
+    def _ship(self, order: _Order) -> None:
         assert order.parcel is not None
         if order.is_shipped:
             self._settle(order)
             return
         try:
-            if self._abandoned.is_set():
+            if self._delivery is None or self._abandoned.is_set():
                 raise Stopped
-            receipt = delivery.deliver(order.parcel, self._settings, self._recent, order.spoilt)
+            receipt = self._delivery.deliver(order.parcel, self._settings, self._recent, order.spoilt)
         except Stopped:
             _log.warning("a parcel of job %s stays in the spool until the next start", order.job)
             return
@@ -172,16 +174,16 @@ class Outbox:
             self._wake.set()
         self._settle(order)
 
-    def _not_shipped(self, order: _Order, delivery: Delivery, error: BaseException, tries: int) -> bool:
+    def _not_shipped(self, order: _Order, error: BaseException, tries: int) -> bool:
         """It is still in the spool, and tried again; one that we make a mistake with each time is not stored."""
-        if self._abandoned.is_set():
+        if self._delivery is None or self._abandoned.is_set():
             _log.warning("a parcel of job %s stays in the spool until the next start", order.job)
             return True
         assert order.parcel is not None
         is_passing = isinstance(error, _PASSING_TROUBLE)
         if tries >= _MAX_TRIES and not is_passing:
             order.spoilt = in_words(error)
-        if delivery.has_told(order.parcel):  # left there it does no harm: the next start delivers it again
+        if self._delivery.has_told(order.parcel):  # left there it does no harm: the next start delivers it again
             is_at_its_end = tries >= _MAX_TRIES_TO_REMOVE
         else:
             is_at_its_end = tries >= 2 * _MAX_TRIES and not is_passing

@@ -3,17 +3,19 @@
     spool/request                 the name of the request for the next job
     spool/<job>/                  this client has the job (or had it when it was killed)
     spool/<job>/<number>/         a parcel: bundles, their manifests, and last of all report.json
-    spool/<job>.refused.<number>/ a parcel that the FTP server will never take; kept for a person to look at
+    spool/<job>.refused.<number>/ a parcel that is damaged, or that the FTP server will never take; for a person
 
-A parcel without report.json was under way when the client died: its URLs were not reported, so it is dropped.
+A parcel without report.json was under way when the client died: its URLs were not reported, so it is dropped. In
+report.json is also which bundles there are, and its own checksum: what the disk has lost is not told as stored.
 """
 
 import contextlib
 import errno
+import hashlib
 import json
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +41,14 @@ def jobs_in(spool: Path) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Sealed:
+    """What a parcel says."""
+
+    report: Report
+    bundles: Mapping[str, int]  # names and sizes
+
+
+@dataclass(frozen=True, slots=True)
 class Parcel:
     """Bundles with the report that may be sent once they are uploaded."""
 
@@ -52,24 +62,42 @@ class Parcel:
     def bundles(self) -> list[Path]:
         return sorted(path for path in self.folder.iterdir() if path.name.endswith(FORMATS))
 
-    def report(self) -> Report:
+    def read(self) -> Sealed:
         """BundleError if it is damaged; OSError if it cannot be read now, though it is there."""
         try:
             content = (self.folder / REPORT_NAME).read_bytes()
         except OSError as error:
             raise unreadable(self.folder / REPORT_NAME, error) from error
+        checksum, _, text = content.partition(b"\n")
+        if checksum != _checksum(text):
+            raise BundleError("the report of a parcel cannot be read: it was changed on this machine")
         try:
-            data = json.loads(content)
-            return Report(
+            data = json.loads(text)
+            report = Report(
                 job=self.job,
                 results=from_table(UrlResult, data["results"]),
                 found=from_table(FoundUrl, data["found"]),
                 hosts=from_table(HostFact, data["hosts"]),
                 size=data["size"],
-                listed=from_table(ListedUrl, data.get("listed", "")),
+                listed=from_table(ListedUrl, data["listed"]),
             )
+            return Sealed(report, {str(name): int(size) for name, size in data["bundles"].items()})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BundleError(f"the report of a parcel cannot be read: {error}") from error
+
+    def check(self, bundles: Mapping[str, int]) -> None:
+        """BundleError if one of them is not there as it was. Its digest is looked at when it is sent."""
+        for name, size in bundles.items():
+            try:
+                is_size = (self.folder / name).stat().st_size
+            except OSError as error:
+                raise unreadable(self.folder / name, error) from error
+            if is_size != size:
+                raise BundleError(f"{name} has {is_size} of {size} bytes: it was changed on this machine")
+
+
+def _checksum(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
 
 
 class Spool:
@@ -124,16 +152,19 @@ class Spool:
         folder.mkdir(parents=True)
         return folder
 
-    def seal(self, folder: Path, report: Report) -> Parcel:
-        """Complete a parcel: from now on it will be uploaded and reported, whatever happens."""
-        text = {
+    def seal(self, folder: Path, report: Report, bundles: Mapping[str, int]) -> Parcel:
+        """Complete a parcel, with bundles of these names and sizes: from now on it will be uploaded and reported,
+        whatever happens."""
+        data = {
             "results": to_table(report.results),
             "found": to_table(report.found),
             "hosts": to_table(report.hosts),
             "size": report.size,
             "listed": to_table(report.listed),
+            "bundles": dict(bundles),
         }
-        publish(folder / REPORT_NAME, [json.dumps(text).encode()])
+        text = json.dumps(data).encode()
+        publish(folder / REPORT_NAME, [_checksum(text), b"\n", text])
         return Parcel(folder)
 
     def remove(self, parcel: Parcel) -> None:

@@ -22,8 +22,11 @@ _Item = TypeVar("_Item")
 
 
 def in_words(error: BaseException) -> str:
-    """For a log or a report: the type says as much as the text."""
-    return f"{type(error).__name__}: {error}"[:_MAX_TEXT]
+    """For a log or a report: the type says as much as the text. Of any error, also one whose text cannot be had."""
+    try:
+        return f"{type(error).__name__}: {error}"[:_MAX_TEXT]
+    except Exception:  # its `__str__` is anybody's code, and memory may be short
+        return type(error).__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +177,8 @@ class Loop(Generic[_Item]):
     def _note(self, error: BaseException) -> None:
         """Count, tell and pause. The whole trace only once in a row of errors, and then once in a while."""
         self._in_a_row += 1
-        times = self._caught.note(self._name, error)
         trace = error if str(self._in_a_row).rstrip("0") == "1" else None
         with suppress(Exception):  # memory may be short for the words, too
+            times = self._caught.note(self._name, error)
             _log.error("%s: caught %s (%d so far)", self._name, in_words(error), times, exc_info=trace)
         self._pause(min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** min(self._in_a_row - 1, 30)))

@@ -533,7 +533,7 @@ class Model:
         url.has_page = True
 
     def _is_no_sitemap(self, url: Url) -> None:
-        url.sitemap = False
+        url.sitemap = url.has_record = False
         url.depth += 1
         url.state, url.tries, url.score = "queued", 0, 1 - url.depth
         self.arrive(url)

@@ -192,8 +192,13 @@ def _recover(answer: Mapping[str, Any]) -> Iterator[Line]:
         return
     yield "damage", answer["damage"]
     yield "kept", f"what was there is in {answer['kept']}"
-    missing = answer["missing"]
-    yield "gone", f"{missing} changes that were acknowledged" if missing else "nothing that is known of"
+    match answer["missing"]:
+        case None:
+            yield "gone", "changes that were acknowledged; how many cannot be told"
+        case 0:
+            yield "gone", "nothing that is known of"
+        case missing:
+            yield "gone", f"{missing} changes that were acknowledged"
     if answer["differences"]:
         yield "left", "nothing to go on with: its tables do not agree. manual/commands.md tells how to begin anew"
     else:

@@ -26,6 +26,8 @@ The life of a URL here:
     redating.py  when they are due by another period                sitemaps.py  what sitemaps say
     queued.py    what is queued, piece by piece, for a person       claims.py   which pages in Pages/ count
     jobnames.py  what jobs are called outside, so that nobody guesses it
+    promise.py   what was promised of its files                     logs.py      whether their logs are without a gap
+    recovery.py  goes on with what is left of damaged ones
 
 Memory holds the active hosts and the leased URLs, never all URLs. Every verb is one atomic write, on disk before it
 returns (unless durability = normal).

@@ -9,12 +9,16 @@ run of the machine it is of.
 import logging
 import os
 import struct
+import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.files import publish, sync_directory
+
 FILE_NAME = "PROMISED"
+_RECOVERING_NAME = "RECOVERING"  # what was promised before a recovery, as long as that is not finished
 _REACH = struct.Struct("<Q16sI")  # sequence number, run of the machine, checksum of both
 _WRITTEN, _SYNCED, _LOGS = 0, 64, 512  # where the three notes stand
 _SIZE = 4_096  # allocated at once, so that a note needs no room on a full disk
@@ -48,8 +52,9 @@ class Promise:
 
 def promise_in(folder: Path) -> Promise | None:
     """What was promised of the database in this folder; None if nothing tells, as in one of an older version."""
+    name = _RECOVERING_NAME if is_recovering(folder) else FILE_NAME
     try:
-        data = (folder / FILE_NAME).read_bytes()
+        data = (folder / name).read_bytes()
     except FileNotFoundError:
         return None
     written, synced, logs = _reach(data, _WRITTEN), _reach(data, _SYNCED), _logs(data)
@@ -61,14 +66,34 @@ def promise_in(folder: Path) -> Promise | None:
     return Promise(synced[0], written[0], *logs)
 
 
+def is_recovering(folder: Path) -> bool:
+    """Whether a recovery was begun and not finished: then the frontier may look sound, and is not."""
+    return (folder / _RECOVERING_NAME).exists()
+
+
+def begin_recovery(folder: Path) -> None:
+    """Keep what was promised; opening the frontier promises what is left."""
+    if not is_recovering(folder):
+        promised = folder / FILE_NAME
+        publish(folder / _RECOVERING_NAME, [promised.read_bytes() if promised.exists() else b""])
+
+
+def end_recovery(folder: Path) -> None:
+    (folder / _RECOVERING_NAME).unlink(missing_ok=True)
+    sync_directory(folder)
+
+
 class Notes:
-    """The file, open for what is promised from now on. One thread notes what is written, any what is synced."""
+    """The file, open for what is promised from now on. One thread notes what is written, any what is synced, also late:
+    what is noted after another has noted more, or has closed it, changes nothing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._file = os.open(folder / FILE_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         self._run = _run()
         self._changed_at = -1
+        self._synced = self._newest_log = 0
+        self._lock = threading.Lock()  # guards the file: its number is another file's once it is closed
         if os.fstat(self._file).st_size != _SIZE:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, bytes(_SIZE), 0)
@@ -80,16 +105,22 @@ class Notes:
         self.logs(first_log, self.changed_logs() or {})
 
     def written(self, reach: int) -> None:
-        self._note(_WRITTEN, reach)
+        with self._lock:
+            self._note(_WRITTEN, reach)
 
     def synced(self, reach: int) -> None:
-        self._note(_SYNCED, reach)
+        with self._lock:
+            self._synced = max(reach, self._synced)
+            self._note(_SYNCED, self._synced)
 
     def logs(self, first_log: int, logs: Mapping[int, int]) -> None:
         """They are on disk as `changed_logs` has told, from `first_log` on they are needed."""
         newest_first = sorted(logs.items(), reverse=True)[:_MAX_LOGS]
         packed = struct.pack("<IQ", len(newest_first), first_log) + b"".join(_LOG.pack(*each) for each in newest_first)
-        self._put(_LOGS, zlib.crc32(packed).to_bytes(4, "little") + packed)
+        with self._lock:
+            if max(logs, default=0) >= self._newest_log:
+                self._newest_log = max(logs, default=0)
+                self._put(_LOGS, zlib.crc32(packed).to_bytes(4, "little") + packed)
 
     def changed_logs(self) -> Mapping[int, int] | None:
         """The log files and their sizes; the size of the newest is not known before it is finished. None if there
@@ -104,13 +135,17 @@ class Notes:
         return {**sizes, max(sizes): 0} if sizes else {}
 
     def close(self) -> None:
-        os.close(self._file)
+        with self._lock:
+            os.close(self._file)
+            self._file = -1
 
     def _note(self, where: int, reach: int) -> None:
         packed = _REACH.pack(reach, self._run, 0)[:-4]
         self._put(where, packed + zlib.crc32(packed).to_bytes(4, "little"))
 
     def _put(self, where: int, data: bytes) -> None:
+        if self._file < 0:
+            return
         try:
             os.pwrite(self._file, data, where)
         except OSError as error:  # an older note promises less: what it speaks of is done all the same

@@ -8,9 +8,9 @@ from pathlib import Path
 from server.frontier.audit import audit
 from server.frontier.frontier import is_begun
 from server.frontier.leasing import skip_jobs
-from server.frontier.promise import promise_in
+from server.frontier.promise import Promise, begin_recovery, end_recovery, is_recovering, promise_in
 from server.frontier.recount import recount
-from server.frontier.rocks import RocksStore, rebuild, rename_head
+from server.frontier.rocks import RocksStore, is_about_head, rebuild, rename_head
 from server.frontier.store import DamagedStore, LostChanges, StoreError, Table
 
 _NEVER_CHANGED = ".sst"  # RocksDB writes such a file once, so a second name for it is as good as a copy
@@ -22,7 +22,7 @@ class Recovery:
 
     damage: str
     kept: Path  # the damaged files
-    missing: int  # changes that were acknowledged and are gone, as far as that can be told
+    missing: int | None  # changes that were acknowledged and are gone; None if nobody can tell how many
     differences: int  # between its tables, which make it useless
 
     @property
@@ -31,28 +31,34 @@ class Recovery:
 
 
 def recover(folder: Path, now: float) -> Recovery | None:
-    """Make the frontier in this folder one that can be opened; None if it is one. StoreError if it is in use."""
+    """Make the frontier in this folder one that can be opened; None if it is one. StoreError if it is in use. One that
+    is killed on the way can be repeated."""
     promised = promise_in(folder)
     damage = _damage(folder)
     if damage is None:
-        return None
+        if not is_recovering(folder):
+            return None
+        damage = DamagedStore("the last recovery was not finished, or has found nothing to go on with")
     kept = _keep(folder, folder.with_name(f"{folder.name}.damaged-{int(now)}"))
+    begin_recovery(folder)
     if not isinstance(damage, LostChanges):
         rename_head(folder)
         if not isinstance(_damage(folder), LostChanges | None):
             rebuild(folder)
-    store = RocksStore(folder, accept_loss=True)
+    store = RocksStore(folder, recovers=True, accept_loss=True)
     try:
-        missing = max(0, promised.surely - store.reach()) if promised else 0
-        return Recovery(str(damage), kept, missing, _settled(store))
+        done = Recovery(str(damage), kept, _missing(promised, store.reach(), damage), _settled(store))
     finally:
         store.close()
+    if done.is_sound:
+        end_recovery(folder)
+    return done
 
 
 def _damage(folder: Path) -> DamagedStore | None:
     """What is wrong with it; every row is read."""
     try:
-        store = RocksStore(folder)
+        store = RocksStore(folder, recovers=True)
         try:
             for table in Table:
                 for _ in store.scan(table):
@@ -60,8 +66,16 @@ def _damage(folder: Path) -> DamagedStore | None:
         finally:
             store.close()
     except DamagedStore as damage:
+        # Its traceback holds an iterator, and that the database: nobody could open it.
+        damage.__traceback__ = damage.__cause__ = damage.__context__ = None
         return damage
     return None
+
+
+def _missing(promised: Promise | None, reach: int, damage: DamagedStore) -> int | None:
+    if promised is not None and reach < promised.surely:
+        return promised.surely - reach
+    return 0 if is_about_head(damage) else None  # what is gone from the middle does not change the last number
 
 
 def _keep(folder: Path, kept: Path) -> Path:

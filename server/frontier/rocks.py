@@ -1,6 +1,7 @@
 """The store on RocksDB, the only module that knows it. A table is a column family; one log makes batches atomic."""
 
 import logging
+import os
 import re
 import shutil
 import tempfile
@@ -23,6 +24,7 @@ from rocksdict import (
 
 from common.files import publish
 from server.frontier import promise
+from server.frontier.logs import Gap, gap_in
 from server.frontier.promise import Notes, Promise, promise_in
 from server.frontier.store import DamagedStore, LostChanges, StoreError, Table, Write
 
@@ -37,41 +39,60 @@ _READ_IN_ORDER = (Table.ACTIVE, Table.WAITING, Table.DUE)  # nobody who is in a 
 _HEAD_FILE = "CURRENT"  # names the file that names all others
 _KEPT_LOGS = 4  # of what RocksDB tells of itself; each opening begins two
 _WAY_ON = "crawlAdmin recover goes on with what is left of it"
-_NO_DAMAGE = ("No space left", "Permission denied", "Read-only file system", "Too many open files")
+# What the system says of a file that is gone, or that the disk cannot read any more. Whatever else it says (no room, no
+# permission, a limit), the frontier is as it was; RocksDB may call that a Corruption all the same.
+_GONE = ("No such file", "Input/output error", "Structure needs cleaning")
 
 _ADDED = (Table.CLAIMS,)  # a crawl that began before may lack these, and only who opens it for writing can make them
 
 _log = logging.getLogger(__name__)
 
 
+class _Away:
+    """In the place of a table while the store is closed, be it only to be opened again."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("it is already closed")
+
+    def close(self) -> None:
+        pass
+
+
 class RocksStore:
     """A folder with a RocksDB database. Only one process can have it open, unless it only reads.
 
-    What is missing of what was promised stops the opening; a reader does not ask. `accept_loss`: go on with what is
-    left, for who has seen to it that nothing more can be had.
+    What is missing of what was promised stops the opening, and so does a recovery that was not finished, unless this is
+    one that `recovers`; a reader does not ask. `accept_loss`: go on with what is left, for who recovers and has seen to
+    it that nothing more can be had.
     """
 
-    def __init__(self, folder: Path, read_only: bool = False, accept_loss: bool = False) -> None:
+    def __init__(
+        self, folder: Path, read_only: bool = False, recovers: bool = False, accept_loss: bool = False
+    ) -> None:
         self._folder = folder
         self._is_broken = False  # a write has failed
         self._write_options = WriteOptions()
         self._notes: Notes | None = None
-        self._open(read_only, accept_loss)
+        self._handles: list[Any] = []
+        self._tables: list[Any] = [_Away()] * len(Table)
+        self._open(read_only, recovers, accept_loss)
 
-    def _open(self, read_only: bool, accept_loss: bool = False) -> None:
+    def _open(self, read_only: bool, recovers: bool = False, accept_loss: bool = False) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if read_only:
                 self._db = _opened(self._folder, read_only=True)
             else:
+                if not recovers and promise.is_recovering(self._folder):
+                    raise DamagedStore(_damaged(self._folder, "it was not recovered to the end, or could not be"))
                 self._db = _complete(self._folder, None if accept_loss else promise_in(self._folder))
                 self._notes = Notes(self._folder)
                 self._notes.begin(self._db.latest_sequence_number(), _first_log(self._db))
             missing = [table for table in _ADDED if read_only and not _has(self._db, table)]
             there = [table for table in Table if table not in missing]
-            self._tables: list[Any] = [self._db.get_column_family(_name(table)) for table in there]
             self._handles = [self._db.get_column_family_handle(_name(table)) for table in there]
-            self._tables += [None] * len(missing)  # they are the last ones
+            tables: list[Any] = [self._db.get_column_family(_name(table)) for table in there]
+            self._tables = tables + [None] * len(missing)  # they are the last ones
         except StoreError:
             raise
         except Exception as error:  # rocksdict raises plain Exception for everything
@@ -119,6 +140,8 @@ class RocksStore:
     def write(self, writes: Sequence[Write]) -> None:
         if self._is_broken:
             self._mend()
+        if not self._handles:
+            raise StoreError("the frontier cannot be written: it is already closed")
         batch = WriteBatch(raw_mode=True)
         handles, put, delete = self._handles, batch.put, batch.delete
         for table, key, value in writes:
@@ -137,10 +160,10 @@ class RocksStore:
 
     def sync(self) -> None:
         notes = self._notes
-        reach = self._db.latest_sequence_number()
-        logs = notes.changed_logs() if notes is not None else None
         try:
             with _translated("written"):
+                reach = self._db.latest_sequence_number()
+                logs = notes.changed_logs() if notes is not None else None
                 self._db.flush_wal(sync=True)
         except StoreError:
             self._is_broken = True
@@ -148,7 +171,8 @@ class RocksStore:
         if notes is not None:
             notes.synced(reach)
             if logs is not None:
-                notes.logs(_first_log(self._db), logs)
+                with _translated("read"):
+                    notes.logs(_first_log(self._db), logs)
 
     def reach(self) -> int:
         """How many changes there have been so far."""
@@ -160,13 +184,14 @@ class RocksStore:
             Checkpoint(self._db).create_checkpoint(str(folder))
 
     def close(self) -> None:
-        """StoreError if what it did in the background has met damage."""
-        self._handles.clear()
+        """StoreError if what it did in the background has met damage, and for whoever still reads or writes."""
+        self._handles = []
+        notes, self._notes = self._notes, None
+        tables, self._tables = self._tables, [_Away()] * len(Table)
         with _translated("closed"), ExitStack() as stack:  # all of them, also if one fails
-            for each in (self._db, *self._tables, self._notes):
+            for each in (self._db, *tables, notes):
                 if each is not None:
                     stack.callback(each.close)
-            self._tables, self._notes = [], None
 
     def _mend(self) -> None:
         """After a failed write RocksDB takes no more until it is opened anew; the disk may have room again."""
@@ -175,12 +200,13 @@ class RocksStore:
         _log.warning("opening the frontier again after a failed write")
         with suppress(Exception):  # it tells of the failed write once more, and is closed all the same
             self.close()
+        self._is_broken = False  # first: a sync of another thread may fail as soon as it is open
         try:
             self._open(read_only=False)
         except StoreError:
+            self._is_broken = True
             self._open(read_only=True)  # what is known can still be asked for
             raise
-        self._is_broken = False
 
 
 def _has(db: Rdict, table: Table) -> bool:
@@ -212,6 +238,11 @@ def rebuild(folder: Path) -> None:
         Rdict.repair(str(folder), _options(Cache(_CACHE_BYTES)))
     except Exception as error:
         raise _explained(folder, error) from error
+
+
+def is_about_head(damage: StoreError) -> bool:
+    """Whether only the files that name all others are damaged: then nothing is gone that is in those."""
+    return any(name in str(damage) for name in (_HEAD_FILE, "MANIFEST")) and ".sst" not in str(damage)
 
 
 def _name_tables(folder: Path) -> None:
@@ -252,8 +283,8 @@ def _opened(folder: Path, read_only: bool = False) -> Rdict:
 
 def _complete(folder: Path, promised: Promise | None) -> Rdict:
     """The database with all that was promised; StoreError if something is missing: then nothing has been changed."""
-    if promised is not None:
-        _check(folder, promised)
+    if gap := _check(folder, promised) if promised is not None else None:
+        _cut_off(gap)
     db = _opened(folder)
     if cut := _cut(folder):
         end = "that was never acknowledged" if promised else "(nothing tells whether that was acknowledged)"
@@ -261,7 +292,8 @@ def _complete(folder: Path, promised: Promise | None) -> Rdict:
     return db
 
 
-def _check(folder: Path, promised: Promise) -> None:
+def _check(folder: Path, promised: Promise) -> Gap | None:
+    """Raises what is wrong with it; returns a gap behind all that was promised, as a power loss leaves one."""
     if not (folder / _HEAD_FILE).exists():
         raise DamagedStore(_damaged(folder, f"its file {_HEAD_FILE} is gone"))
     _check_free(folder)
@@ -272,6 +304,11 @@ def _check(folder: Path, promised: Promise) -> None:
         raise DamagedStore(_damaged(folder, "its MANIFEST is an older one"))
     if lost := promised.lost_logs(folder, first_log):
         raise LostChanges(_damaged(folder, f"changes that were acknowledged are gone, {lost}"))
+    logs = sorted(folder.glob("*.log"), key=lambda path: _number(path.name))
+    gap = gap_in(path for path in logs if _number(path.name) >= first_log)
+    if gap is not None and gap.reach < promised.surely:
+        raise LostChanges(_damaged(folder, f"changes that were acknowledged are gone, {gap.what}"))
+    reach = reach if gap is None else gap.reach
     if reach < promised.surely:
         missing = f"{promised.surely - reach} of {promised.surely} changes that were acknowledged are gone"
         raise LostChanges(_damaged(folder, f"{missing}, its log ends before them"))
@@ -280,6 +317,15 @@ def _check(folder: Path, promised: Promise) -> None:
             "the last %d changes of %s are gone: the machine went down before they were on disk (with durability = "
             "full nobody was told of them)", promised.perhaps - reach, folder,
         )  # fmt: skip
+    return gap
+
+
+def _cut_off(gap: Gap) -> None:
+    """RocksDB would take in what is behind it, without what is missing before that."""
+    for log in gap.log.parent.glob("*.log"):
+        if _number(log.name) > _number(gap.log.name):
+            log.unlink()
+    os.truncate(gap.log, gap.place)
 
 
 def _check_free(folder: Path) -> None:
@@ -312,7 +358,7 @@ def _translated(what: str) -> Iterator[None]:
         yield
     except Exception as error:  # rocksdict raises plain Exception for everything
         told = f"the frontier cannot be {what}: {error}"
-        if _is_corruption(error):
+        if _is_damage(error):
             raise DamagedStore(f"{told}. Stop urlServer; {_WAY_ON}") from error
         raise StoreError(told) from error
 
@@ -348,9 +394,9 @@ def _options(cache: Cache, table: Table | None = None) -> Options:
 def _explained(folder: Path, error: Exception) -> StoreError:
     if _is_lock(error):
         return StoreError(f"{folder} is in use by another urlServer; stop that one first")
-    if any(told in str(error) for told in _NO_DAMAGE):
-        return StoreError(f"{folder} cannot be opened as a frontier: {error}")
-    return DamagedStore(_damaged(folder, str(error).strip(". ")))
+    if _is_damage(error):
+        return DamagedStore(_damaged(folder, str(error).strip(". ")))
+    return StoreError(f"{folder} cannot be opened as a frontier: {error}")
 
 
 def _damaged(folder: Path, what: str) -> str:
@@ -361,5 +407,6 @@ def _is_lock(error: Exception) -> bool:
     return any(told in str(error).lower() for told in ("while lock file", "lock hold by current process"))
 
 
-def _is_corruption(error: Exception) -> bool:
-    return any(told in str(error) for told in ("Corruption", "No such file"))
+def _is_damage(error: Exception) -> bool:
+    told = str(error)
+    return any(what in told for what in _GONE) or ("Corruption" in told and "IO error" not in told)

@@ -220,6 +220,7 @@ class Settling:
         by calling it a sitemap."""
         core, change = self._core, done.change
         host.sitemaps -= 1
+        core.visits.end(change, entry.key)  # it may have been done before, and visited as a sitemap
         page = Entry(entry.url, entry.depth + 1, 0, 0, entry.own_key)
         if rule := core.policy.excluded_by(page.url, host.name, page.depth, page.hops):
             change.exclude(host, page.key, rule)

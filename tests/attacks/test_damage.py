@@ -5,15 +5,18 @@ Nothing that was promised is lost without a word, and what can be had from other
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from client.spool import REPORT_NAME
 from common.clock import SystemClock
 from common.settings import Settings
 from common.wire import FoundUrl, Outcome, Report, UrlResult
@@ -21,15 +24,18 @@ from export.stored import Harvest
 from server.admin import main as crawl_admin
 from server.admin.operator import Operator
 from server.catalogue import FILE_NAME, Catalogue, CatalogueWriter
-from server.frontier import promise
+from server.frontier import promise, recovery
+from server.frontier.jobnames import next_job
 from server.frontier.rocks import RocksStore
 from server.frontier.store import DamagedStore, StoreError, Table
 from server.ftpserver import main as ftp_server
 from server.opening import STORE_FOLDER, open_frontier
 from tests.bundles import make_bundle, page_url
+from tests.ftp import stored_bundles
 from tests.integration.admin import run_admin
 from tests.jobs import job_name
 from tests.processes import ROOT
+from tests.unit.test_delivery import Host
 from tests.urlserver import serving
 
 Damage = Callable[[Path], None]
@@ -365,6 +371,64 @@ def test_a_power_loss_may_cost_what_was_not_on_disk(
         assert "the last 1 changes of" in caplog.text
 
 
+def test_a_power_loss_may_leave_a_hole_in_what_was_not_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk writes in any order. Nothing was promised of what is behind it, and without what was in it that would be
+    no state that ever was."""
+    store = RocksStore(tmp_path / "store")
+    log = max((tmp_path / "store").glob("*.log"))
+    sizes = []
+    for number in range(1, 5):
+        store.write([(Table.URLS, bytes([number]), b"x" * 1_000)])
+        sizes.append(log.stat().st_size)
+        if number == 2:
+            store.sync()
+    after = shutil.copytree(tmp_path / "store", tmp_path / "after")
+    store.close()
+    _set(after / log.name, sizes[1], bytes(sizes[2] - sizes[1]))
+    with pytest.raises(DamagedStore, match=r"\.log has nothing at byte"):
+        RocksStore(after)
+    monkeypatch.setattr(promise, "_run", lambda: b"another".ljust(16))  # the machine was started anew
+    for told in ("the last 2 changes of", ""):
+        caplog.clear()
+        left = RocksStore(after)
+        assert [key for key, _ in left.scan(Table.URLS)] == [b"\x01", b"\x02"]
+        left.close()
+        assert told in caplog.text
+    assert not caplog.text
+
+
+STEPS = ("begin_recovery", "rename_head", "rebuild", "is_begun", "recount", "skip_jobs", "audit", "end_recovery")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("damaged", ["*.log", "MANIFEST-*"])
+def test_a_recovery_that_is_killed_is_repeated(
+    frontier: Path, step: str, damaged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = frontier / ".mem" / STORE_FOLDER
+    flipped(1 / 3)(file_of(frontier, damaged))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, step, killed)
+        with suppress(KeyboardInterrupt):
+            recovery.recover(folder, 1)
+            return  # it does not need that step
+    with pytest.raises(DamagedStore):
+        known(frontier)
+    done = recovery.recover(folder, 2)
+    assert done is not None
+    assert done.is_sound
+    assert recovery.recover(folder, 3) is None
+    store = RocksStore(folder)
+    assert next_job(store) > 1_000, "no number is given out again"
+    store.close()
+
+
 def test_one_that_is_in_use_is_not_called_damaged(frontier: Path) -> None:
     folder = frontier / ".mem" / STORE_FOLDER
     store = RocksStore(folder)
@@ -374,6 +438,23 @@ def test_one_that_is_in_use_is_not_called_damaged(frontier: Path) -> None:
         assert done.returncode == 2
         assert "is in use by another urlServer" in done.stderr
     store.close()
+
+
+LIMITS = [(resource.RLIMIT_FSIZE, 100), (resource.RLIMIT_FSIZE, 2_000), (resource.RLIMIT_NOFILE, 12)]
+
+
+@pytest.mark.parametrize(("kind", "limit"), LIMITS)
+def test_a_limit_is_not_called_damage(frontier: Path, kind: int, limit: int) -> None:
+    """As that of a quota."""
+    for command in ("audit", "recover"):
+        done = subprocess.run(
+            [sys.executable, "-m", "server.admin.main", command, "--dir", str(frontier)], cwd=ROOT, check=False,
+            capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(kind, (limit, limit)),
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "cannot be opened as a frontier" in done.stderr
+    assert not list((frontier / ".mem").glob("*.damaged-*"))
+    assert known(frontier) == URLS
 
 
 def test_a_real_server_killed_and_its_log_damaged(tmp_path: Path) -> None:
@@ -390,6 +471,59 @@ def test_a_real_server_killed_and_its_log_damaged(tmp_path: Path) -> None:
     assert run_admin(tmp_path, "recover").returncode == 0
     with serving(tmp_path, *urls):
         assert run_admin(tmp_path, "audit").returncode == 0
+
+
+# --- a parcel in a worker's spool -------------------------------------------------------------------------------
+
+
+def first_bundle(damage: Damage) -> Damage:
+    return lambda parcel: damage(min(parcel.glob("*.tar.*[!t]")))
+
+
+def first_manifest(damage: Damage) -> Damage:
+    return lambda parcel: damage(min(parcel.glob("*.manifest")))
+
+
+def report(damage: Damage) -> Damage:
+    return lambda parcel: damage(parcel / REPORT_NAME)
+
+
+def bundles_deleted(parcel: Path) -> None:
+    for path in parcel.glob("*.tar.*"):
+        path.unlink()
+
+
+PARCEL_DAMAGES: dict[str, Damage] = {
+    "a bundle: deleted": first_bundle(deleted),
+    "a bundle: a byte": first_bundle(flipped(0.5)),
+    "a bundle: half": first_bundle(cut(0.5)),
+    "a bundle: nothing in it": first_bundle(cut(0.0)),
+    "a manifest: deleted": first_manifest(deleted),
+    "a manifest: a byte": first_manifest(flipped(0.5)),
+    "a manifest: nothing in it": first_manifest(cut(0.0)),
+    "all bundles and manifests: deleted": bundles_deleted,
+    "report: zeros": report(zeroed(0.0)),
+    "report: half": report(cut(0.5)),
+    "report: nothing in it": report(cut(0.0)),
+    **{f"report: bit {place % 8} at {place} %": report(flipped(place / 100, place % 8)) for place in range(1, 100, 14)},
+}
+
+
+@pytest.mark.parametrize("damage", PARCEL_DAMAGES.values(), ids=PARCEL_DAMAGES)
+def test_no_page_of_a_damaged_parcel_is_told_as_stored(
+    tmp_path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as stack:
+        host = Host(tmp_path, stack)
+        host.start_ftp()
+        damage(host.parcel(host.job()).folder)
+        host.delivery().recover()
+        totals = host.coordinator.totals()[0]
+        assert (totals.stored, totals.leased, totals.queued) == (0, 0, totals.known), "all are fetched again"
+        assert not stored_bundles(host.pages)
+        [aside] = (tmp_path / "spool").iterdir()
+        assert ".refused." in aside.name
+        assert str(aside) in caplog.text
 
 
 # --- many logs and tables ---------------------------------------------------------------------------------------
@@ -457,6 +591,29 @@ def test_no_file_is_damaged_without_a_word(large: Path, tmp_path: Path, suffix: 
     assert noticed, "some of them are needed"
 
 
+@pytest.mark.parametrize("size", [512, 4_096, 1 << 20])
+def test_a_log_that_begins_with_zeros(large: Path, tmp_path: Path, size: int) -> None:
+    """RocksDB takes them for what was never written, goes on behind them, and has the right last number in the end."""
+    for log in sorted(large.glob("*.log")):
+        folder = shutil.copytree(large, tmp_path / log.name)
+        data = (folder / log.name).read_bytes()
+        (folder / log.name).write_bytes(bytes(min(size, len(data))) + data[size:])
+        with pytest.raises(DamagedStore, match="crawlAdmin recover"):
+            RocksStore(folder)
+        shutil.rmtree(folder)
+
+
+def test_logs_that_are_exchanged(large: Path, tmp_path: Path) -> None:
+    logs = sorted(path.name for path in large.glob("*.log"))
+    for one, other in pairwise(logs):
+        folder = shutil.copytree(large, tmp_path / one)
+        for name, content in ((one, other), (other, one)):
+            shutil.copy(large / content, folder / name)
+        with pytest.raises(DamagedStore, match="crawlAdmin recover"):
+            RocksStore(folder)
+        shutil.rmtree(folder)
+
+
 def test_damage_that_is_met_in_the_background_is_told_at_the_end(large: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(large, tmp_path / "store")
     for path in folder.glob("*.sst"):
@@ -467,6 +624,16 @@ def test_damage_that_is_met_in_the_background_is_told_at_the_end(large: Path, tm
             table.compact_range(None, None)
     with pytest.raises(DamagedStore, match="crawlAdmin recover"):
         store.close()
+
+
+def test_recover_opens_what_has_a_damaged_table(large: Path, tmp_path: Path) -> None:
+    """Met while it is read; then nothing may hold the database open."""
+    folder = shutil.copytree(large, tmp_path / "store")
+    flipped(0.4)(max(folder.glob("*.sst"), key=lambda path: path.stat().st_size))
+    done = recovery.recover(folder, 1)
+    assert done is not None
+    assert ".sst" in done.damage
+    assert done.missing is None, "nobody can tell"
 
 
 def test_an_older_manifest_is_noticed(large: Path, tmp_path: Path) -> None:

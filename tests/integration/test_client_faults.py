@@ -85,7 +85,8 @@ CALLS: dict[str, list[tuple[Any, str, int]]] = {
         (Jobs, "cut", 2),
     ],
     "ship": [
-        (Parcel, "report", 1),
+        (client.outbox, "delivery_of", 1),
+        (Parcel, "read", 1),
         (Uploader, "upload", 2),
         (Coordinator, "send", 3),
         (RecentlySent, "add", 3),

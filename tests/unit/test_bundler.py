@@ -74,7 +74,7 @@ def test_counts_from_the_first_url_to_the_last_parcel(harvest_of: Callable[[int]
     assert (harvest.is_complete, harvest.is_settled, harvest.is_due(10**9)) == (False, False, False)
     harvest.add(_failed("http://a.test/2"), FACT)
     assert (harvest.is_complete, harvest.is_settled, harvest.is_due(10**9)) == (True, False, True)
-    report = _cut(harvest).report()
+    report = _cut(harvest).read().report
     assert [(each.url, each.outcome, each.status) for each in report.results] == [
         ("http://a.test/1", Outcome.STORED, 200),
         ("http://a.test/2", Outcome.NOT_FOUND, 404),
@@ -92,7 +92,7 @@ def test_what_the_next_visit_needs_is_told_if_there_will_be_one(
     harvest.add(page, FACT)
     harvest.add(MinedPage(UrlTask("http://a.test/2"), Outcome.UNCHANGED, "", 304, etag='"2"'), FACT)
     assert page.meta is not None
-    told = [(result.etag, result.last_modified, result.sha1) for result in _cut(harvest).report().results]
+    told = [(result.etag, result.last_modified, result.sha1) for result in _cut(harvest).read().report.results]
     sha1 = page.meta.sha1  # of what is stored always: nothing else that is uploaded counts
     assert told == ([('"1"', "then", sha1), ('"2"', "", "")] if recrawl else [("", "", sha1), ("", "", "")])
 
@@ -114,7 +114,7 @@ def test_what_others_are_to_do_is_reported_soon(harvest_of: Callable[[int], Harv
     assert harvest.is_due(10**9), "it does not wait for report_seconds"
     parcel = harvest.cut()
     assert parcel is not None
-    report = parcel.report()
+    report = parcel.read().report
     assert [(result.url, result.outcome) for result in report.results] == [
         ("http://a/1", Outcome.SKIPPED), ("http://a/2", Outcome.SKIPPED)
     ]  # fmt: skip
@@ -144,7 +144,7 @@ def test_one_bundle_for_each_domain(harvest_of: Callable[[int], Harvest]) -> Non
     names = [parse_bundle_name(path.name) for path in parcel.bundles]
     assert [(name[0], name[2]) for name in names if name] == [("a.test", "7"), ("www.a.test", "7")]
     assert _stored(parcel) == ["http://a.test/1", "http://a.test/2", "http://www.a.test/"]
-    assert parcel.report().size == sum(path.stat().st_size for path in parcel.bundles)
+    assert parcel.read().report.size == sum(path.stat().st_size for path in parcel.bundles)
 
 
 def test_cuts_within_a_second_never_have_the_same_name(harvest_of: Callable[[int], Harvest]) -> None:
@@ -161,7 +161,7 @@ def test_found_urls_are_there_once_with_the_least_depth(harvest_of: Callable[[in
     harvest.add(_page("http://a.test/1", "http://a.test/x", "http://a.test/y", depth=5), FACT)
     harvest.add(_page("http://a.test/2", "http://a.test/x", depth=1), FACT)
     harvest.add(_page("http://a.test/3", "http://a.test/x", depth=3), FACT)
-    found = _cut(harvest).report().found
+    found = _cut(harvest).read().report.found
     assert list(found) == [FoundUrl("http://a.test/x", 2), FoundUrl("http://a.test/y", 6)]
 
 
@@ -170,7 +170,7 @@ def test_redirect_is_a_hop_and_no_link(harvest_of: Callable[[int], Harvest]) -> 
     task = UrlTask("http://a.test/old", depth=4, hops=2)
     harvest.add(MinedPage(task, Outcome.REDIRECTED, status=301, links=["http://a.test/new"]), FACT)
     parcel = _cut(harvest)
-    assert list(parcel.report().found) == [FoundUrl("http://a.test/new", 4, 3)]
+    assert list(parcel.read().report.found) == [FoundUrl("http://a.test/new", 4, 3)]
     assert parcel.bundles == []
 
 
@@ -184,7 +184,7 @@ def test_facts_about_a_host_are_merged(harvest_of: Callable[[int], Harvest]) -> 
     ]
     for number, fact in enumerate(facts):
         harvest.add(_failed(f"http://{fact.host}/{number}"), fact)
-    assert list(_cut(harvest).report().hosts) == [HostFact("a.test", "192.0.2.9", 3.0, 20.0), HostFact("b.test")]
+    assert list(_cut(harvest).read().report.hosts) == [HostFact("a.test", "192.0.2.9", 3.0, 20.0), HostFact("b.test")]
 
 
 def test_full_disk_while_packing_loses_nothing(
@@ -233,7 +233,7 @@ def test_what_the_server_knows_is_not_sent_again(
     harvest.add(_page("http://a.test/2", "http://a.test/x", depth=1), FACT)
     task = UrlTask("http://a.test/old", depth=4, hops=2)
     harvest.add(MinedPage(task, Outcome.REDIRECTED, status=301, links=["http://a.test/new"]), FACT)
-    assert list(_cut(harvest).report().found) == [
+    assert list(_cut(harvest).read().report.found) == [
         FoundUrl("http://a.test/y", 3),
         FoundUrl("http://a.test/x", 2),  # nearer than the server was told
         FoundUrl("http://a.test/new", 4, 3),  # of a redirect the server counts the hops
@@ -247,7 +247,7 @@ def test_all_links_are_sent_when_the_server_wants_them_again(
     settings = job_settings(report_seconds=30.0, repeat_links=True)
     harvest = Harvest("7", 1, settings, spool, clock, room, recent)
     harvest.add(_page("http://a.test/1", "http://a.test/y", "http://a.test/x", depth=5), FACT)
-    assert [each.url for each in _cut(harvest).report().found] == ["http://a.test/y", "http://a.test/x"]
+    assert [each.url for each in _cut(harvest).read().report.found] == ["http://a.test/y", "http://a.test/x"]
 
 
 def test_recently_sent_is_bounded() -> None:
@@ -298,7 +298,7 @@ def test_what_sitemaps_say_is_reported_apart_from_links(
     harvest.add(MinedPage(task, Outcome.LISTED, status=200, etag='"1"', sha1="a" * 40, listed=rows), FACT)
     assert room.used > 0
     parcel = _cut(harvest)
-    report = parcel.report()
+    report = parcel.read().report
     assert (report.listed, report.found, parcel.bundles) == ([named, *rows], [], [])
     assert report.results[1]._replace(size=0) == (task.url, "listed", 200, 0, "", '"1"', "", "a" * 40)
     assert room.used == 0

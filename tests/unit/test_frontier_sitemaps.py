@@ -377,6 +377,20 @@ def test_a_link_that_is_found_after_it_was_read(frontiers: Make, period: Period)
     assert case.audit().stored == 2
 
 
+def test_one_that_was_read_before_and_is_a_page_has_no_record_of_its_visits(frontiers: Make) -> None:
+    case = opened(frontiers, guessed(), period=Period(24 * HOUR))
+    read(case, Outcome.NOT_FOUND)
+    case.clock.advance(25 * HOUR)
+    assert {task.url for task in case.lease("x").tasks} == {HOME, MAP}
+    case.report("x", 3, {HOME: Outcome.UNCHANGED, MAP: Outcome.UNWANTED}, [MAP])
+    case.audit()
+    assert len(list(case.store.scan(Table.VISITS))) == 1
+    assert read(case, Outcome.REDIRECTED) == [UrlTask(MAP, 1)]
+    case.audit()
+    case.clock.advance(25 * HOUR)
+    assert [task.url for task in case.lease("x").tasks] == [HOME], "as any page that was never stored"
+
+
 def test_a_link_that_does_not_belong_to_the_crawl_changes_nothing(frontiers: Make) -> None:
     case = opened(frontiers, policy=Policy(reject=("map",)))
     case.frontier.report("x", 1, Report("1", [], [FoundUrl(MAP, 1)], listed=[guessed()]))

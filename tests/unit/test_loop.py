@@ -8,7 +8,14 @@ import pytest
 
 from common.loop import Caught, Loop, Trouble, read_caught
 
-ERRORS = [OSError(28, "No space left on device"), MemoryError(), KeyError("a bug"), SystemExit(1), KeyboardInterrupt()]
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("there are no words for it")
+
+
+DISK_FULL = OSError(28, "No space left on device")
+ERRORS = [DISK_FULL, MemoryError(), KeyError("a bug"), SystemExit(1), KeyboardInterrupt(), Mute()]
 
 
 class Pauses(list[float]):
@@ -117,6 +124,17 @@ def test_an_error_that_stays_is_no_busy_loop_and_fills_no_log(
 def test_the_pause_is_short_again_after_a_success(loop: Loop[int], pauses: Pauses) -> None:
     loop.run(_numbers(6), Failing(1, 2, 3, 5))
     assert pauses == [0.05, 0.1, 0.2, 0.05]
+
+
+def test_an_error_that_cannot_even_be_counted_ends_nothing(pauses: Pauses, monkeypatch: pytest.MonkeyPatch) -> None:
+    def short_of_memory(*_: object) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(Caught, "note", short_of_memory)
+    work = Failing(1)
+    Loop("count", Caught(), pauses).run(_numbers(2), work)
+    assert work.got == [1, 2]
+    assert len(pauses) == 1
 
 
 def test_what_is_passing_ends_the_loop(pauses: Pauses) -> None:

@@ -1,5 +1,6 @@
 """The spool: what is there after a crash between any two steps."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -32,8 +33,8 @@ def spool(tmp_path: Path) -> Spool:
 def _sealed(spool: Spool, job: str = "7", number: int = 1) -> Parcel:
     spool.begin(job)
     folder = spool.new_folder(job, number)
-    make_bundle(folder, "a.test", job)
-    return spool.seal(folder, REPORT)
+    bundle = make_bundle(folder, "a.test", job)
+    return spool.seal(folder, REPORT, {bundle.name: bundle.stat().st_size})
 
 
 def test_the_life_of_a_parcel(spool: Spool) -> None:
@@ -51,7 +52,7 @@ def test_the_life_of_a_parcel(spool: Spool) -> None:
 def test_the_report_comes_back_as_it_was(spool: Spool, tmp_path: Path) -> None:
     _sealed(spool)
     (parcel,) = Spool(tmp_path / "spool").parcels("7")
-    report = parcel.report()
+    report = parcel.read().report
     assert report.results[0] == REPORT.results[0]
     assert report.results[1].detail == "no name", "a tab would break the row"
     assert (report.job, report.found, report.hosts, report.size) == ("7", REPORT.found, REPORT.hosts, 1234)
@@ -120,15 +121,17 @@ def test_refused_parcel_is_kept_aside_and_never_sent_again(spool: Spool, tmp_pat
     assert aside.exists()
 
 
-BAD_TABLE = json.dumps({"results": "x\tno outcome", "found": "", "hosts": "", "size": 0})
+BAD_TABLE = json.dumps({"results": "x\tno outcome", "found": "", "hosts": "", "size": 0, "listed": "", "bundles": {}})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", BAD_TABLE])
-def test_damaged_report_is_told_as_such(spool: Spool, text: str) -> None:
+@pytest.mark.parametrize("is_proven", [False, True])
+def test_damaged_report_is_told_as_such(spool: Spool, text: str, is_proven: bool) -> None:
     parcel = _sealed(spool)
-    (parcel.folder / REPORT_NAME).write_text(text)
+    checksum = hashlib.sha256(text.encode()).hexdigest() + "\n" if is_proven else ""
+    (parcel.folder / REPORT_NAME).write_text(checksum + text)
     with pytest.raises(BundleError, match="report of a parcel cannot be read"):
-        parcel.report()
+        parcel.read()
 
 
 def test_seal_that_fails_leaves_no_parcel(spool: Spool, tmp_path: Path) -> None:
@@ -136,5 +139,5 @@ def test_seal_that_fails_leaves_no_parcel(spool: Spool, tmp_path: Path) -> None:
     folder = spool.new_folder("7", 1)
     shutil.rmtree(folder)
     with pytest.raises(OSError, match="No such file"):
-        spool.seal(folder, REPORT)
+        spool.seal(folder, REPORT, {})
     assert list(spool.parcels("7")) == []
