@@ -74,6 +74,7 @@ class EntryCheck:
         self._domain = head.domain
         self._latest = head.created + CLOCK_SECONDS
         self._origins: set[str] = set()  # of this domain
+        self._digests: set[str] = set()  # of the pages so far: a job has each URL once
 
     def __call__(self, entry: "PageEntry") -> None:
         meta = entry.meta
@@ -87,6 +88,8 @@ class EntryCheck:
         _expect(_WORD.fullmatch(meta.content_type), "content_type", meta.content_type)
         _expect(_WORD.fullmatch(meta.encoding), "encoding", meta.encoding)
         self._check_addresses(entry)
+        _expect(meta.digest not in self._digests, "digest (of an earlier page)", meta.digest)
+        self._digests.add(meta.digest)
 
     def _check_addresses(self, entry: "PageEntry") -> None:
         meta, address = entry.meta, entry.meta.original_url

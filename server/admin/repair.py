@@ -98,8 +98,11 @@ class _Repair:
     def _crawl_again(self, trouble: Trouble) -> None:
         """Before the catalogue forgets a bundle: it is the last to know the addresses of its pages."""
         lost: dict[bytes, str] = {}
-        for row in self._catalogue.rows_of(trouble.stored) if trouble.stored else ():
-            if not self._has_page(row[1], {COUNTS, *self._trusted}):
+        rows = self._catalogue.rows_of(trouble.stored) if trouble.stored else []
+        states = self._frontier.states([row[1][:KEY_LENGTH] for row in rows])
+        for row, state in zip(rows, states, strict=True):
+            # of the others nothing is lost; what is queued again already is not looked for in all bundles once more
+            if state is not None and state.is_visited and not self._has_page(row[1], {COUNTS, *self._trusted}):
                 lost[row[1][:KEY_LENGTH]] = _address(row[1], row[2], row[3])
         if number := self._frontier.crawl_again(lost.items()):
             self._done.add("queued again", f"{number} URLs whose pages were in {_name(trouble.path)}")

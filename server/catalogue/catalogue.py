@@ -172,10 +172,15 @@ class Catalogue:
         with db.mapped():
             return apart.pages_of(self._database, digest)
 
-    def judged(self, digest: bytes, judge: Judge) -> list[Apart]:
-        """Every stored version of one URL, oldest first, and whether it counts; without a walk over all pages."""
+    def judged(self, digest: bytes, judge: Judge) -> Generator[Apart, None, None]:
+        """Every stored version of one URL, as it came, and whether it counts; without a walk over all pages. `judge` is
+        called when all of them have been found."""
         with db.mapped():
-            return apart.judged(self._database, digest, judge)
+            yield from apart.judged(self._database, digest, judge)
+
+    def told(self, digest: bytes, judge: Judge) -> tuple[list[Apart], int]:
+        """The same for a person, oldest first: not more than one reads, and how many there are."""
+        return apart.most_telling(self.judged(digest, judge))
 
     def pages_of(self, digest: bytes) -> list[StoredPage]:
         """Every stored version of a URL, oldest first."""

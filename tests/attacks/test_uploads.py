@@ -18,6 +18,7 @@ import pytest
 from common.bundle import manifest_path, read_manifest
 from common.clock import SystemClock
 from common.settings import Settings, UrlServerSettings
+from common.urls import digest
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from export import main as export_main
 from export.index import read
@@ -124,6 +125,12 @@ def test_a_forged_first_line_is_refused(send: Callable[[Path], None], tmp_path: 
 def test_a_line_that_is_none_is_no_traceback(send: Callable[[Path], None], tmp_path: Path, line: bytes) -> None:
     with pytest.raises((Refused, SendAgain), match="line 2 of the manifest is damaged"):
         send(Forgery(line=line).write(tmp_path))
+
+
+def test_a_page_twice_is_refused(send: Callable[[Path], None], tmp_path: Path) -> None:
+    """A job has each URL once; of one URL 100,000 times all that is stored is looked at for each of them."""
+    with pytest.raises(Refused, match=r"line 3: the manifest has a bad digest \(of an earlier page\)"):
+        send(Forgery(rows=2).write(tmp_path))
 
 
 def test_a_bundle_from_the_future_is_refused(send: Callable[[Path], None], tmp_path: Path) -> None:
@@ -402,6 +409,13 @@ def _sound_line() -> bytes:
     return Forgery().lines().split(b"\n")[1] + b"\n"
 
 
+def _line_of_page(number: int, **row: Any) -> bytes:
+    """A sound line, of one of many pages."""
+    url, folder = page_url("a.example", number), f"a.example/page{number}.html"
+    own = {"url": url, "original_url": url, "final_url": url, "digest": digest(url).hex(), "folder": folder}
+    return json.dumps(json.loads(_sound_line()) | own | row).encode() + b"\n"
+
+
 def _with_window(log: int) -> bytes:
     import zstandard
 
@@ -536,7 +550,6 @@ def test_a_bomb_of_a_bundle_is_named_by_every_reader(crawl: Path, name: str) -> 
 
 def test_all_bodies_together_are_bounded(tmp_path: Path, send: Callable[[Path], None]) -> None:
     """None is larger than it may be; in 99 KB there cannot be 3 GB all the same."""
-    line = json.loads(_sound_line())
-    lines = json.dumps(line | {"size": 20_000_000}).encode() + b"\n"
+    lines = b"".join(_line_of_page(number, size=20_000_000) for number in range(150))
     with pytest.raises(Refused, match="more than can be in a bundle"):
-        send(Forgery(line=lines, rows=150).write(tmp_path))
+        send(Forgery(line=lines).write(tmp_path))

@@ -372,6 +372,22 @@ def test_a_page_that_is_stored_twice_under_one_job(crawl: Crawl) -> None:
     assert crawl.kinds() == {kinds.STORED_TWICE}, "that cannot be mended"
 
 
+def test_a_page_in_many_bundles_is_looked_for_once(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can upload can name the page in each of a thousand bundles that are broken."""
+    for job in range(2, 12):
+        make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], str(job))
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    for bundle in (crawl.pages / DOMAINS[0]).glob("*.tar.bz2"):
+        bundle.unlink()
+    looked, judged = list[bytes](), Catalogue.judged
+    monkeypatch.setattr(
+        Catalogue, "judged", lambda self, digest, judge: looked.append(digest) or judged(self, digest, judge)
+    )
+    crawl.repair()
+    assert len(looked) == PAGES
+    assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+
+
 def test_repair_does_not_forget_everything_when_it_looks_in_the_wrong_place(crawl: Crawl) -> None:
     crawl.pages.rename(crawl.folder / "elsewhere")
     assert crawl.kinds() == {kinds.CATALOGUE_WRONG}

@@ -102,8 +102,8 @@ def test_what_arrives_during_an_export_neither_adds_nor_takes_away(exports: Expo
 
 
 def test_the_same_page_twice_at_the_same_time_is_there_once(exports: Exports) -> None:
-    exports.store("a.org", "1", [("http://a.org/x", b"1"), ("http://a.org/x", b"2")], 5)
-    exports.store("a.org", "2", [("http://a.org/x", b"3")], 5)
+    for job in ("1", "2", "3"):
+        exports.store("a.org", job, [("http://a.org/x", job.encode())], 5)
     exports.catalogue()
     assert exports.files() == {"a.org/x~.html": b"3"}
 
