@@ -75,11 +75,22 @@ def deleted(path: Path) -> None:
 DOMAINS = [f"d{number}.example" for number in range(6)]
 PAGES = 40  # of each: several blocks of the file, in trees of two levels
 
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # SQLite rolls back by what begins so
+
 CATALOGUE_DAMAGES: dict[str, Damage] = {
     "a byte of the head": flipped(0.0),
     "the size of its blocks": lambda path: _set(path, 16, b"\x03\x01"),
     "the form of its text": lambda path: _set(path, 56, b"\0\0\0\x09"),
     "its schema": lambda path: _set(path, path.read_bytes().index(b"CREATE TABLE page"), b"CREATE TABLE qage"),
+    "its schema, which is no text": lambda path: _set(
+        path, path.read_bytes().index(b"domain  TEXT    NOT NULL") + 22, bytes([ord("L") ^ 0x80])
+    ),
+    "its schema, which is text no more": lambda path: _set(
+        path, path.read_bytes().index(b"CREATE TABLE bundle") + 13, b"\xff\xfe\xfd\xfc\xfb\xfa"
+    ),
+    "a journal of another program": lambda path: _with_beside(path, "-journal", _JOURNAL + bytes(4_000)),
+    "a journal of rubbish": lambda path: _with_beside(path, "-journal", _JOURNAL + b"\x07rubbish" * 1_000),
+    "a log of rubbish": lambda path: _with_beside(path, "-wal", b"\x37\x7f\x06\x82rubbish" * 1_000),
     "the version": lambda path: _set(path, 60, b"\0\0\0\x07"),
     "the first tenth": zeroed(0.1),
     "a third": zeroed(0.35),
@@ -99,6 +110,10 @@ def _set(path: Path, position: int, value: bytes) -> None:
     data = bytearray(path.read_bytes())
     data[position : position + len(value)] = value
     path.write_bytes(bytes(data))
+
+
+def _with_beside(path: Path, ending: str, data: bytes) -> None:
+    path.with_name(path.name + ending).write_bytes(data)
 
 
 @pytest.fixture(scope="module")
