@@ -7,6 +7,7 @@ from pathlib import Path
 
 from common import VERSION, logs
 from common.config import add_common_options, from_options
+from common.console import show_all_characters
 from common.errors import BundleError, PavoukError
 from common.settings import Settings
 from export import index
@@ -25,6 +26,7 @@ _INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawlExport; returns the exit code."""
+    show_all_characters()
     try:
         options = parser().parse_args(argv)
         settings = from_options(options, tokens=())

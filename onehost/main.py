@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from common import VERSION
 from common.config import add_common_options, add_options, from_options, given_options
+from common.console import show_all_characters
 from common.contact import missing_contact
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
@@ -49,6 +50,7 @@ _OWN_CLIENT = ("server_ip", "server_port", "token", "token_file", "tls", "tls_ca
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawl; returns the exit code."""
+    show_all_characters()
     options = _parser().parse_args(argv)
     try:
         classic = take_over(options)

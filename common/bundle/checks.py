@@ -25,6 +25,7 @@ _SHA1 = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DATA_NAME = re.compile(r"data\.(?:[a-z0-9]{1,8}|source\.xml)")
 _WORD = re.compile(r"[!-~]{0,250}")  # a media type or an encoding: ASCII without blanks, or nothing
+_VISIBLE = re.compile(r"[!-~]+")  # as addresses and identities are; others could write on an operator's terminal
 _ORIGIN = re.compile(r"https?://[^/]+(?=/)")
 _TEXTS = (
     "url", "original_url", "final_url", "title", "content_type", "encoding", "etag", "last_modified", "server_date",
@@ -95,7 +96,7 @@ class EntryCheck:
         meta, address = entry.meta, entry.meta.original_url
         _expect(is_plain_address(address) or resolve(address) == address, "original_url", address)
         for name, url in (("original_url", address), ("url", meta.url), ("final_url", meta.final_url)):
-            _expect(self._is_here(url), name, url)
+            _expect(_VISIBLE.fullmatch(url) and self._is_here(url), name, url)
         own = hashlib.sha1(meta.url.encode(), usedforsecurity=False).hexdigest()
         _expect(meta.digest == own, "digest", meta.digest)
         _expect(entry.folder == page_folder(address), "folder", entry.folder)

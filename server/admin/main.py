@@ -11,6 +11,7 @@ from typing import Any
 
 from common import VERSION, logs
 from common.config import add_common_options, from_options
+from common.console import show_all_characters
 from common.errors import PavoukError
 from common.files import keep_private
 from common.seeds import Seeds, add_seeds_option, start_addresses
@@ -33,6 +34,7 @@ _Arguments = Callable[[argparse.Namespace], dict[str, Any]]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawlAdmin; returns the exit code."""
+    show_all_characters()
     try:
         options = parser().parse_args(argv)
         keep_private()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from common import VERSION, logs
 from common.config import add_common_options, add_options, from_options
+from common.console import show_all_characters
 from common.ending import Ending
 from common.errors import PavoukError
 from common.secrets import check_exposure, host_secret
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ftpServer; returns the exit code."""
+    show_all_characters()
     options = _parser().parse_args(argv)
     try:
         settings = from_options(options, ("ftp_server",))

@@ -38,10 +38,20 @@ from tests.processes import ROOT
 SHA1 = "0" * 40
 OTHER = page_url("victim.example", 0)
 NOT_OF_ANOTHER_TYPE = [None, True, [], {}]
+ON_THE_TERMINAL = [
+    "https://a.example/\x1b[2J\x1b[1;1Hall is well", "https://a.example/\ndifferences  0", "https://a.example/ x",
+    "https://a.example/\x7f", "https://a.example/\x9b2J", "https://a.example/\u202eknalb", "https://a.example/\xe4",
+]  # fmt: skip
 FIELDS: dict[str, list[Any]] = {
-    "url": [OTHER, "https://a.example", "/etc/x", "", "javascript:x", "https://a.example/\ud800", "x" * 30_000, 7],
-    "original_url": [OTHER, "https://a.example/../x", "https://a.example/a b", "ftp://a.example/page0.html", "", 7],
-    "final_url": [OTHER, "", "file:///etc/passwd", 7],
+    "url": [
+        OTHER, "https://a.example", "/etc/x", "", "javascript:x", "https://a.example/\ud800", "x" * 30_000, 7,
+        *ON_THE_TERMINAL,
+    ],
+    "original_url": [
+        OTHER, "https://a.example/../x", "https://a.example/a b", "ftp://a.example/page0.html", "", 7,
+        *ON_THE_TERMINAL,
+    ],
+    "final_url": [OTHER, "", "file:///etc/passwd", 7, *ON_THE_TERMINAL],
     "title": ["\udc00", "x" * 30_000, 7],
     "crawl_time": [9e11, -1, "now", CREATED + 1_000_000, float("nan"), float("inf"), 10**400],
     "status": ["200", 200.0, -1, 0, 10**30],
@@ -191,6 +201,20 @@ def test_every_reader_names_it_and_goes_on(
     assert not bundle.exists(), "in quarantine"
     assert run(admin_main.main, crawl, "audit") == 0
     assert run(export_main.main, crawl, "index", "--output", str(crawl / "index.txt")) == 0
+
+
+@pytest.mark.parametrize(
+    ("module", "command"), [("server.admin.main", ["audit"]), ("server.ftpserver.main", ["--rebuild-catalogue"])]
+)
+def test_words_that_the_terminal_has_no_characters_for(crawl: Path, module: str, command: list[str]) -> None:
+    assert run(ftp_main.main, crawl, "--rebuild-catalogue") == 0
+    Forgery(row={"content_type": "\u0100"}).write(crawl / "Pages")
+    done = subprocess.run(
+        [sys.executable, "-m", module, *command, "--dir", str(crawl)], cwd=ROOT, capture_output=True, timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert rb"a bad content_type: '\u0100'" in done.stdout
 
 
 XML = b"""<?xml version="1.0" encoding="x-nope"?>\n<page/>"""

@@ -27,12 +27,11 @@ def container(request: pytest.FixtureRequest) -> str:
 
 
 def _page(number: int, body: bytes) -> Page:
-    url = f"http://example.org/Seite-{number}/ä?q={number}"
+    url = f"http://example.org/Seite-{number}/%C3%A4?q={number}"
     sha1 = hashlib.sha1(body).hexdigest()
-    address = url.replace("ä", "%C3%A4")
     title = "Title\U0001f577\x85\n"
     own = digest(url).hex()
-    meta = PageMeta(url, address, address, title, 1.7e9, 200, "text/html", "utf-8", "", "", "", sha1, own)
+    meta = PageMeta(url, url, url, title, 1.7e9, 200, "text/html", "utf-8", "", "", "", sha1, own)
     return meta, "data.html", body, page_xml(meta, PageText(text=f"text {number}"))
 
 
