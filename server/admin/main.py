@@ -21,7 +21,7 @@ from server.admin import show
 from server.admin.audit import copied, examine
 from server.admin.calling import NoCrawl, Verbs, has_crawl, opened_here, opened_store, running_server
 from server.admin.operator import Answer
-from server.admin.repair import repair
+from server.admin.repair import NOT_MENDED, repair
 from server.frontier.frontier import FrontierError
 from server.frontier.recovery import recover
 from server.frontier.store import StoreError
@@ -230,7 +230,14 @@ def _audit(options: argparse.Namespace, settings: Settings) -> int:
             seen = examine(store, settings.pages, quick=options.quick, since=since, max_body_bytes=most)
         answer = seen.found.as_json()
     _print(options, answer)
-    return 1 if (answer["left"] if options.repair else answer["differences"])["number"] else 0
+    return 1 if is_different(answer) else 0
+
+
+def is_different(answer: Answer) -> bool:
+    """Whether there are differences; after a repair, still."""
+    if "repaired" in answer:
+        return bool(answer["left"]["number"] or NOT_MENDED in answer["repaired"]["kinds"])
+    return bool(answer["differences"]["number"])
 
 
 def _audited_here(options: argparse.Namespace, settings: Settings) -> Answer:

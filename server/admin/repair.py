@@ -1,5 +1,6 @@
 """Mends what an audit has found, while urlServer is stopped. Says what it did; can be interrupted and run again."""
 
+import os
 from collections.abc import Callable, Container
 from contextlib import closing
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from server.frontier.recount import recount
 from server.frontier.store import Store, Table, Write
 from server.opening import reopened
 
+NOT_MENDED = "not mended"  # what is said of a difference that stays
 _QUARANTINE = ".quarantine"
 _BATCH = 1_000  # URLs in one change
 _OPEN = (State.QUEUED, State.WAITING)
@@ -75,7 +77,7 @@ class _Repair:
 
     def run(self, troubles: list[Trouble]) -> None:
         mend: dict[str, Callable[[Trouble], None]] = {
-            kinds.BUNDLE_GONE: self._crawl_again,
+            kinds.BUNDLE_GONE: self._take_leave,
             kinds.BUNDLE_BROKEN: self._quarantine,
             kinds.MANIFEST_GONE: self._write_manifest,
             kinds.CATALOGUE_WRONG: self._catalogue_anew,
@@ -83,7 +85,10 @@ class _Repair:
         self._bad = {PurePosixPath(_name(item.path)) for item in troubles if item.kind in _LOST_KINDS}
         for trouble in troubles:
             if trouble.kind in mend:
-                mend[trouble.kind](trouble)
+                try:
+                    mend[trouble.kind](trouble)
+                except (BundleError, OSError) as error:  # it has become worse since the audit, or is not ours to move
+                    self._done.add(NOT_MENDED, f"{_name(trouble.path)}: {error}")
         changes = self._catalogue.reconcile()
         if changes.added:
             self._done.add("catalogued", f"{changes.added} bundles that were not")
@@ -94,6 +99,13 @@ class _Repair:
         self._settle_missing()
 
     # --- bundles -----------------------------------------------------------------------------------------------
+
+    def _take_leave(self, trouble: Trouble) -> None:
+        """Of a bundle that cannot be looked at. There may be something of its name all the same: a link to nowhere."""
+        if os.path.lexists(trouble.path):
+            self._quarantine(trouble)
+        else:
+            self._crawl_again(trouble)
 
     def _crawl_again(self, trouble: Trouble) -> None:
         """Before the catalogue forgets a bundle: it is the last to know the addresses of its pages."""
@@ -118,7 +130,7 @@ class _Repair:
         folder.mkdir(exist_ok=True)
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for path in (trouble.path, manifest_path(trouble.path)):
-            if path.exists():
+            if os.path.lexists(path):
                 path.rename(folder / f"{now}-{path.name}"[:255])
         sync_directory(trouble.path.parent)
         self._done.add("quarantined", f"{_name(trouble.path)}, now in {_QUARANTINE}")
@@ -137,6 +149,8 @@ class _Repair:
         """Pages that nobody reported: their links are taken in as the report would have done, then they are done."""
         if job_number(bundle.job) is None:  # nothing can be noted of it, so its pages never count
             return
+        if bundle.path in self._bad:  # it could not be moved away; its URLs are queued again
+            return
         rows = [row for row in self._catalogue.rows_of(bundle) if _is_sound(row[1], row[2])]
         claims = Claims(self._store).judge(bundle.job, [(row[1], row[6]) for row in rows])
         states = self._frontier.states([row[1][:KEY_LENGTH] for row in rows])
@@ -147,10 +161,9 @@ class _Repair:
                 wanted[row[1][:KEY_LENGTH]] = row[2]
             if claim in self._trusted and (is_open or self._is_needed(row[1], claim, state)):
                 doubtful.append((row[1], row[6]))
-        if notes := noted(bundle.job, doubtful):
+        notes = noted(bundle.job, doubtful)
+        if (wanted or notes) and self._settle(bundle, wanted, notes) and notes:
             self._done.add("confirmed", f"{len(doubtful)} pages in {bundle.path}")
-        if wanted or notes:
-            self._settle(bundle, wanted, notes)
 
     def _is_needed(self, digest: bytes, claim: Claim, state: UrlState | None) -> bool:
         """Whether a page of a URL that has ended shall count: what is believed; else only if no other one does."""
@@ -158,22 +171,26 @@ class _Repair:
             return True
         return state is not None and state.has_page and not self._has_page(digest, {COUNTS})
 
-    def _settle(self, bundle: StoredBundle, wanted: dict[bytes, str], notes: list[Write]) -> None:
-        new = self._take_links(self._pages / bundle.path, wanted) if wanted else 0
+    def _settle(self, bundle: StoredBundle, wanted: dict[bytes, str], notes: list[Write]) -> bool:
+        """False if it cannot be read, which is found only now when the audit was quick: then all stays as it is."""
+        try:
+            new = self._take_links(self._pages / bundle.path, wanted)
+        except BundleError as error:
+            self._done.add(NOT_MENDED, f"{bundle.path}: {error}; an audit that is not quick names it")
+            return False
         number = self._frontier.mark_stored(wanted.items(), notes)
         if number:
             self._done.add("settled", f"{number} URLs whose pages are in {bundle.path}; {new} new links")
+        return True
 
     def _take_links(self, path: Path, wanted: dict[bytes, str]) -> int:
+        """Reads all of the bundle, also for one whose links are known: what cannot be read does not count."""
         new = 0
-        try:
-            for entry, _, xml in read_pages(path, self._max_body_bytes):
-                url = wanted.get(bytes.fromhex(entry.meta.digest)[:KEY_LENGTH])
-                if url is not None:
-                    depth = self._frontier.explain(url).depth + 1
-                    new += self._frontier.add([FoundUrl(link, depth) for link in links_in(xml)])
-        except BundleError as error:  # found only now: the audit was quick
-            self._done.add("not read", f"{_name(path)}: {error}; its links are not taken in")
+        for entry, _, xml in read_pages(path, self._max_body_bytes):
+            url = wanted.get(bytes.fromhex(entry.meta.digest)[:KEY_LENGTH])
+            if url is not None:
+                depth = self._frontier.explain(url).depth + 1
+                new += self._frontier.add([FoundUrl(link, depth) for link in links_in(xml)])
         return new
 
     def _settle_missing(self) -> None:

@@ -16,6 +16,7 @@ from common.settings import Settings
 from common.urls import digest
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.admin import findings as kinds
+from server.admin import main
 from server.admin.audit import Examination, examine
 from server.admin.findings import SHOWN, Listing
 from server.admin.repair import repair
@@ -252,6 +253,84 @@ def test_an_upload_that_was_not_reported(crawl: Crawl) -> None:
     assert running.notes.kinds == {kinds.IN_FLIGHT: 1}
     assert assert_mended(crawl).kinds["settled"] == 1
     assert crawl.state(url) is State.DONE
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["queued", "unknown"])
+def test_a_quick_repair_settles_nothing_that_cannot_be_read(crawl: Crawl, is_known: bool) -> None:
+    url = page_url("new.example", 0)
+    if is_known:
+        crawl.frontier().add([FoundUrl(url, 2)])
+    crawl.gave_back(9, url)
+    path = make_bundle(crawl.pages / "new.example", "new.example", "9", pages=1)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    flip_middle(path)
+    before = crawl.examine(quick=True)
+    done = repair(crawl.store, crawl.settings, before, quick=True)
+    assert done.kinds == {"not mended": 1}
+    assert crawl.state(url) is (State.QUEUED if is_known else None)
+    assert crawl.examine(quick=True).found.differences.first == before.found.differences.first != []
+    assert "quarantined" in assert_mended(crawl).kinds
+
+
+def test_a_quick_repair_confirms_nothing_that_cannot_be_read(crawl: Crawl) -> None:
+    """The URL is done, and its page is in no other bundle that counts."""
+    crawl.gave_back(9, *(page_url(DOMAINS[0], number) for number in range(PAGES)))
+    flip_middle(make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "9"))
+    crawl.bundles[0].unlink()
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    done = repair(crawl.store, crawl.settings, crawl.examine(quick=True), quick=True)
+    assert "confirmed" not in done.kinds
+    assert crawl.state(page_url(DOMAINS[0], 0)) is not State.DONE
+
+
+def flip_middle(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("target", ["nowhere", "itself"])
+def test_a_bundle_that_cannot_be_looked_at(crawl: Crawl, target: str) -> None:
+    path = crawl.bundles[0]
+    path.unlink()
+    path.symlink_to("/nowhere" if target == "nowhere" else path.name)
+    assert crawl.kinds() == {kinds.BUNDLE_GONE}
+    assert "quarantined" in assert_mended(crawl).kinds
+    assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_breaks_between_audit_and_repair_holds_up_nothing_else(crawl: Crawl, quick: bool) -> None:
+    first, second = crawl.bundles
+    manifest_path(first).unlink()
+    manifest_path(second).unlink()
+    seen = crawl.examine(quick)
+    assert set(seen.found.differences.kinds) == {kinds.MANIFEST_GONE}
+    first.write_bytes(b"rubbish")
+    done = repair(crawl.store, crawl.settings, seen, quick)
+    assert done.kinds == {"not mended": 1, "manifest written": 1}
+    assert first.name in done.first[0][1]
+    assert_mended(crawl)
+
+
+def test_a_bundle_that_cannot_be_moved_is_not_settled(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl.bundles[0].write_bytes(b"rubbish")
+    manifest_path(crawl.bundles[1]).unlink()
+    rename = Path.rename
+
+    def fails(self: Path, target: Any) -> Path:
+        if self == crawl.bundles[0]:
+            raise PermissionError(1, "Operation not permitted")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    done = crawl.repair()
+    assert main.is_different({"repaired": done.as_json(), "left": Listing().as_json()})
+    assert done.kinds == {"queued again": 1, "not mended": 1, "manifest written": 1}
+    assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+    assert kinds.BUNDLE_BROKEN in crawl.kinds()
+    monkeypatch.undo()
+    assert_mended(crawl)
 
 
 def test_links_of_an_unreported_page_are_taken_in(crawl: Crawl) -> None:
