@@ -514,6 +514,7 @@ def _zeros() -> str:
     return hasher.hexdigest()
 
 
+_LONG = b"x" * 950 + "\U0001f600".encode()
 BUNDLE_BOMBS: dict[str, Callable[[], Forgery]] = {
     "a body of 1 GB, as the manifest says": lambda: Forgery(
         container="tar.bz2", body=b"", member_size=22 * len(ZEROS), packed_tail=_repeated(ZEROS, 22),
@@ -527,6 +528,12 @@ BUNDLE_BOMBS: dict[str, Callable[[], Forgery]] = {
     ),
     "a data.xml of 180 MB": lambda: Forgery(xml=b"<page>" + b" " * 180_000_000 + b"</page>"),
     "a data.xml with 50 million elements": lambda: Forgery(xml=b"<page>" + b"<a/>" * 45_000_000 + b"</page>"),
+    "a data.xml of addresses": lambda: Forgery(
+        xml=b"<page><links>%s</links></page>" % b"".join(b"<link url='/%d%s'/>" % (n, _LONG) for n in range(190_000))
+    ),
+    "a data.xml of wide characters": lambda: Forgery(
+        xml=b"<page><data><text>" + (b"a" * 60_000 + "\U0001f600".encode()) * 3_200 + b"</text></data></page>"
+    ),
     "a data.xml with one tag": lambda: Forgery(xml=b"<page><a " + b"a='' " * 30_000_000 + b"/></page>"),
     "a manifest of 1 GB": lambda: Forgery(container="tar.bz2", inside=bytes(1_000_000_000)),
     "a manifest of empty lines": lambda: Forgery(inside=b"\n" * 1_000_000_000),
