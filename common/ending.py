@@ -8,6 +8,8 @@ import signal
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
+INTERRUPTED = 130  # the exit code of what is stopped before its end, as shells count a program that SIGINT ended
+
 
 class Ending:
     """Listens to `signals`. Made in the main thread; any thread may ask or wait, one at a time."""

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from common.ending import INTERRUPTED
 from common.errors import ConfigError
 from common.lifeline import end_with_parent
 
 INDEX_NAME = "index.txt"  # beside the folders of the hosts
 _WRITTEN = (0, 1)  # 1: something is left out
-_INTERRUPTED = 130
 
 
 def prepare(folder: Path) -> None:
@@ -30,7 +30,7 @@ def lay_out(options: argparse.Namespace, folder: Path) -> tuple[int, list[str]]:
     lines: list[str] = []
     for command, name, output in (("files", "page copies", folder), ("index", "index file", folder / INDEX_NAME)):
         code = _export(options, command, output)
-        if code == _INTERRUPTED:
+        if code == INTERRUPTED:
             return code, lines
         if code in _WRITTEN:
             lines.append(f"{name:15}{output}")

@@ -14,7 +14,7 @@ from common import VERSION
 from common.config import add_common_options, add_options, from_options, given_options
 from common.console import show_all_characters
 from common.contact import missing_contact
-from common.ending import Ending
+from common.ending import INTERRUPTED, Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.files import private_folder, publish, refuse_strangers
 from common.page import iso_time
@@ -37,7 +37,6 @@ _SHORT_TICK_SECONDS, _TICK_SECONDS = 0.05, 0.25
 _LINE_SECONDS = 2.0
 _RETRY_WAIT = "5"  # somebody is waiting: unless told otherwise, further tries come sooner than in a long crawl
 _AT_ONCE = ("max_time", "max_bytes")  # limits that end a crawl also while jobs are out; their URLs are given back
-_INTERRUPTED = 130  # as shells count a program that SIGINT ended
 _INTERRUPTED_TEXT = "interrupted; run the same command again to go on"
 
 # Keys that crawl sets itself: addresses and ports on loopback, a token of its own, no TLS between its own parts.
@@ -71,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"crawl: {error}", file=sys.stderr)
         return 1 if isinstance(error, PartFailed) else 2
     except KeyboardInterrupt:  # while seeds were typed, say
-        return _INTERRUPTED
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -181,7 +180,7 @@ class Crawl:
             coordinator = self._start()
             if coordinator is None:
                 print(_INTERRUPTED_TEXT, flush=True)
-                return _INTERRUPTED
+                return INTERRUPTED
             print(self._beginning(), flush=True)
             finished = self._watch(coordinator)
             is_idle = finished and not self._last.leased
@@ -213,7 +212,7 @@ class Crawl:
 
     def _exit_code(self, finished: bool) -> int:
         if not finished:
-            return _INTERRUPTED
+            return INTERRUPTED
         if self._last.stored:
             return 0
         print(f"crawl: no page was stored; {self._blacklist} and the logs beside it say why", file=sys.stderr)

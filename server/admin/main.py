@@ -12,6 +12,7 @@ from typing import Any
 from common import VERSION, logs
 from common.config import add_common_options, from_options
 from common.console import show_all_characters
+from common.ending import INTERRUPTED
 from common.errors import PavoukError
 from common.files import keep_private
 from common.seeds import Seeds, add_seeds_option, start_addresses
@@ -44,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (PavoukError, StoreError, FrontierError, OSError) as error:
         print(f"crawlAdmin: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
 
 

@@ -17,13 +17,13 @@ from common.settings import Settings
 from common.urls import digest, identity, resolve
 from common.wire import FoundUrl
 from server.admin import findings as kinds
-from server.admin.audit import Examination, examine, has_bundles
+from server.admin.audit import Examination, examine
 from server.admin.bundles import Trouble
 from server.admin.findings import Findings, Listing
 from server.admin.merging import Merge
 from server.catalogue import Catalogue, StoredBundle
 from server.catalogue.apart import COUNTS
-from server.catalogue.stored import stored_manifest
+from server.catalogue.stored import has_bundles, stored_manifest
 from server.frontier.claims import Claim, Claims, job_number, noted
 from server.frontier.frontier import Frontier
 from server.frontier.records import KEY_LENGTH, State, UrlState
@@ -57,7 +57,7 @@ def repair(store: Store, settings: Settings, seen: Examination, quick: bool, bel
                 done.add("catalogued", f"{number} bundles; the catalogue was missing or damaged")
                 seen = examine(store, pages, quick=quick, max_body_bytes=settings.url_server.max_body_bytes)
             frontier = reopened(store, settings, SystemClock())
-            _Repair(store, frontier, catalogue, settings, done, believe).run(seen.troubles)
+            _Repair(store, frontier, catalogue, settings, done, believe).run(seen)
     store.sync()
     return done
 
@@ -75,15 +75,15 @@ class _Repair:
         self._trusted = {Claim.HELD, Claim.FALSE} if believe else {Claim.HELD}  # claims that are made good
         self._bad: set[PurePosixPath] = set()  # bundles that are gone or broken
 
-    def run(self, troubles: list[Trouble]) -> None:
+    def run(self, seen: Examination) -> None:
         mend: dict[str, Callable[[Trouble], None]] = {
             kinds.BUNDLE_GONE: self._take_leave,
             kinds.BUNDLE_BROKEN: self._quarantine,
             kinds.MANIFEST_GONE: self._write_manifest,
             kinds.CATALOGUE_WRONG: self._catalogue_anew,
         }
-        self._bad = {PurePosixPath(_name(item.path)) for item in troubles if item.kind in _LOST_KINDS}
-        for trouble in troubles:
+        self._bad = {PurePosixPath(_name(item.path)) for item in seen.troubles if item.kind in _LOST_KINDS}
+        for trouble in seen.troubles:
             if trouble.kind in mend:
                 try:
                     mend[trouble.kind](trouble)
@@ -96,7 +96,10 @@ class _Repair:
             self._done.add("dropped", f"{changes.dropped} bundles that are gone, from the catalogue")
         for bundle in self._catalogue.bundles():
             self._settle_pages_of(bundle)
-        self._settle_missing()
+        if seen.found.differences.kinds[kinds.UNREADABLE]:
+            self._done.add(NOT_MENDED, "what is unreadable: missing pages may be there, so none is forgotten")
+        else:
+            self._settle_missing()
 
     # --- bundles -----------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """The audit on a small crawl that is in order, and on the same crawl after one thing was broken; then the repair."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -465,6 +466,34 @@ def test_a_page_in_many_bundles_is_looked_for_once(crawl: Crawl, monkeypatch: py
     crawl.repair()
     assert len(looked) == PAGES
     assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+
+
+def test_a_bundle_that_may_not_be_looked_at_is_not_fetched_again(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = Path.stat
+
+    def refuses(self: Path, **options: Any) -> os.stat_result:
+        if self == crawl.bundles[0]:
+            raise PermissionError(13, "Permission denied")
+        return stat(self, **options)
+
+    monkeypatch.setattr(Path, "stat", refuses)
+    assert crawl.kinds() == {kinds.UNREADABLE}
+    assert crawl.repair().kinds == {"not mended": 1}
+    monkeypatch.undo()
+    assert crawl.kinds() == set()
+
+
+def test_an_interrupted_audit_ends_quietly(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "opened_store", interrupted)
+    assert main.main(["audit", "--dir", str(crawl.folder)]) == 130
+    assert capsys.readouterr().err == "urlServer is not running: read from disk\n"
 
 
 def test_repair_does_not_forget_everything_when_it_looks_in_the_wrong_place(crawl: Crawl) -> None:
