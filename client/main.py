@@ -20,7 +20,7 @@ from client.filtering.filters import Filters, check
 from client.pipeline import Pipeline
 from client.results import MinedPage
 from client.services import Services
-from client.spool import Spool
+from client.spool import Spool, jobs_in
 from client.uploader import Uploader
 from client.workers import Workers
 from common import VERSION, heap, logs
@@ -189,7 +189,7 @@ def _number_of_processes(settings: Settings) -> int:
 
 
 def _has_work(spool: Path) -> bool:
-    return spool.is_dir() and any(path.name.isdigit() for path in spool.iterdir())
+    return spool.is_dir() and bool(jobs_in(spool))
 
 
 def _spool_folder(settings: Settings, number: int) -> Path:

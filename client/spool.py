@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.bundle import FORMATS
+from common.bundle import FORMATS, is_job_name
 from common.errors import BundleError
 from common.files import publish
 from common.wire import FoundUrl, HostFact, ListedUrl, Report, UrlResult, from_table, to_table
@@ -30,6 +30,12 @@ def unreadable(path: Path, error: OSError) -> BundleError | OSError:
     """What to raise of a file of a parcel: whether it is gone or damaged, or may well be read later."""
     damage = BundleError(f"{path.name} cannot be read: {error.strerror}")
     return damage if error.errno in _LASTING else error
+
+
+def jobs_in(spool: Path) -> list[str]:
+    """Jobs that were begun and not ended, oldest first: their names begin with numbers that grow."""
+    names = [path.name for path in spool.iterdir() if is_job_name(path.name) and path.is_dir()]
+    return sorted(names, key=lambda name: (len(name), name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ class Spool:
 
     def jobs(self) -> list[str]:
         """Jobs that were begun and not ended."""
-        return sorted((path.name for path in self._folder.iterdir() if path.name.isdigit()), key=int)
+        return jobs_in(self._folder)
 
     def parcels(self, job: str) -> Iterator[Parcel]:
         """Complete parcels of a job; incomplete ones are dropped."""

@@ -1,7 +1,7 @@
 """The file format of the harvest: one bundle holds pages of one domain from one job.
 
-    example.org.1700000000.17.tar.bz2           a tar file: MANIFEST.jsonl, then data.* and data.xml of each page
-    example.org.1700000000.17.tar.bz2.manifest  the same manifest, zstd, with size and digest of the whole file
+    example.org.1700000000.JOB.tar.bz2           a tar file: MANIFEST.jsonl, then data.* and data.xml of each page
+    example.org.1700000000.JOB.tar.bz2.manifest  the same manifest, zstd, with size and digest of the whole file
 
 The manifest inside makes a bundle prove itself; the one beside it lets the receiver verify and catalogue without
 unpacking. The file beside is published first, so that a bundle with its final name always has its manifest.
@@ -25,6 +25,7 @@ from common.bundle.names import (
     MANIFEST_NAME,
     MANIFEST_SUFFIX,
     bundle_name,
+    is_job_name,
     manifest_path,
     parse_bundle_name,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "check_name",
     "check_sizes",
     "file_sha256",
+    "is_job_name",
     "manifest_bytes",
     "manifest_inside",
     "manifest_path",

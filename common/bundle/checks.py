@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from common.bundle.limits import bundle_room
-from common.bundle.names import parse_bundle_name
+from common.bundle.names import is_job_name, parse_bundle_name
 from common.errors import UnsoundBundle
 from common.names import domain_name, is_domain_name, page_folder
 from common.page import MAX_TIME, XML_NAME
@@ -20,7 +20,6 @@ MAX_TEXT_LENGTH = 20_000
 MAX_NUMBER = 2**63 - 1  # what SQLite can hold
 CLOCK_SECONDS = 86_400  # by which a page may be younger than its bundle: a clock was set meanwhile
 
-_JOB = re.compile(r"[0-9A-Za-z_-]{1,40}")
 _SHA1 = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DATA_NAME = re.compile(r"data\.(?:[a-z0-9]{1,8}|source\.xml)")
@@ -61,7 +60,7 @@ def check_sizes(manifest: "Manifest", packed_bytes: int, max_body_bytes: int) ->
 def check_head(head: "Manifest") -> None:
     """The first line."""
     _expect(isinstance(head.domain, str) and is_domain_name(head.domain), "domain", head.domain)
-    _expect(isinstance(head.job, str) and _JOB.fullmatch(head.job), "job", head.job)
+    _expect(isinstance(head.job, str) and is_job_name(head.job), "job", head.job)
     _expect(type(head.created) is int and 0 <= head.created <= MAX_TIME, "created", head.created)
     sha256 = head.bundle_sha256
     _expect(isinstance(sha256, str) and (not sha256 or _SHA256.fullmatch(sha256)), "bundle_sha256", sha256)

@@ -19,7 +19,7 @@ from common.wire import Outcome
 from server.admin.doubts import doubt
 from server.catalogue import FILE_NAME, Catalogue, CatalogueError
 from server.catalogue.apart import COUNTS, Apart
-from server.frontier.explaining import HostState
+from server.frontier.explaining import HostState, JobState
 from server.frontier.frontier import Frontier
 from server.frontier.order import BEST_SCORE, WORST_SCORE
 from server.frontier.records import FailedRecord
@@ -88,7 +88,7 @@ class Operator:
             "running_seconds": round(seen.running_seconds, 3),
             "next_due": _time(seen.next_due),
             "clients": len({job.client for job in seen.jobs}),
-            "jobs": _some([{**asdict(job), "deadline": _time(job.deadline)} for job in seen.jobs]),
+            "jobs": _some([self._job(job) for job in seen.jobs]),
             "blocked": _some([_host(host) for host in seen.blocked]),
             "delays": _some([_host(host) for host in seen.delayed]),
             "priorities": _some([_host(host) for host in seen.prioritised]),
@@ -100,6 +100,9 @@ class Operator:
                 "frontier": _free_bytes(self._settings.memory), "pages": _free_bytes(self._settings.pages),
             },
         }  # fmt: skip
+
+    def _job(self, job: JobState) -> Answer:
+        return {**asdict(job), "job": self._frontier.job_name(job.job), "deadline": _time(job.deadline)}
 
     def _explain(self, given: Arguments) -> Answer:
         address = _address(_text(given, "url"))
@@ -113,7 +116,8 @@ class Operator:
             **self._stored(bytes.fromhex(known.digest)),
         }  # fmt: skip
         if known.job:
-            answer["lease"] = {"client": known.client, "job": known.job, "deadline": _time(known.deadline)}
+            name = self._frontier.job_name(known.job)
+            answer["lease"] = {"client": known.client, "job": name, "deadline": _time(known.deadline)}
         return answer
 
     def _stored(self, digest: bytes) -> Answer:

@@ -24,7 +24,7 @@ from server.admin.merging import Merge
 from server.catalogue import Catalogue, StoredBundle
 from server.catalogue.apart import COUNTS
 from server.catalogue.stored import has_bundles, stored_manifest
-from server.frontier.claims import Claim, Claims, job_number, noted
+from server.frontier.claims import Claim, Claims
 from server.frontier.frontier import Frontier
 from server.frontier.records import KEY_LENGTH, State, UrlState
 from server.frontier.recount import recount
@@ -150,12 +150,11 @@ class _Repair:
 
     def _settle_pages_of(self, bundle: StoredBundle) -> None:
         """Pages that nobody reported: their links are taken in as the report would have done, then they are done."""
-        if job_number(bundle.job) is None:  # nothing can be noted of it, so its pages never count
-            return
         if bundle.path in self._bad:  # it could not be moved away; its URLs are queued again
             return
         rows = [row for row in self._catalogue.rows_of(bundle) if _is_sound(row[1], row[2])]
-        claims = Claims(self._store).judge(bundle.job, [(row[1], row[6]) for row in rows])
+        judge = Claims(self._store)
+        claims = judge.judge(bundle.job, [(row[1], row[6]) for row in rows])
         states = self._frontier.states([row[1][:KEY_LENGTH] for row in rows])
         wanted, doubtful = dict[bytes, str](), list[tuple[bytes, bytes]]()
         for row, claim, state in zip(rows, claims, states, strict=True):
@@ -164,7 +163,7 @@ class _Repair:
                 wanted[row[1][:KEY_LENGTH]] = row[2]
             if claim in self._trusted and (is_open or self._is_needed(row[1], claim, state)):
                 doubtful.append((row[1], row[6]))
-        notes = noted(bundle.job, doubtful)
+        notes = judge.noted(bundle.job, doubtful)
         if (wanted or notes) and self._settle(bundle, wanted, notes) and notes:
             self._done.add("confirmed", f"{len(doubtful)} pages in {bundle.path}")
 

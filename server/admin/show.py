@@ -44,7 +44,7 @@ def _status(answer: Mapping[str, Any]) -> Iterator[Line]:
     yield "hosts", totals["hosts"]
     yield "clients", f"{answer['clients']} with {jobs['number']} jobs"
     for job in jobs["first"]:
-        yield f"  job {job['job']}", f"{job['client']}, {job['urls']} URLs, until {job['deadline']}"
+        yield "  job", f"{job['job']}, {job['client']}, {job['urls']} URLs, until {job['deadline']}"
     told_by = {"blocked": _plain, "delays": _own_delay, "priorities": _own_priority, "full": _plain, "parked": _until}
     for name, told in told_by.items():
         yield from _hosts(name, answer[name], told)

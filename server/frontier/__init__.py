@@ -25,6 +25,7 @@ The life of a URL here:
     visits.py    pages that are visited again, and when             rounds.py    brings them back when they are due
     redating.py  when they are due by another period                sitemaps.py  what sitemaps say
     queued.py    what is queued, piece by piece, for a person       claims.py   which pages in Pages/ count
+    jobnames.py  what jobs are called outside, so that nobody guesses it
 
 Memory holds the active hosts and the leased URLs, never all URLs. Every verb is one atomic write, on disk before it
 returns (unless durability = normal).

@@ -4,18 +4,17 @@ Whoever can upload names any job and any URL. So each settlement notes, in its o
 and what it gave back without a word. Reading needs no lock, and no more than a store that can be read.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from server.frontier.jobnames import JobNames, next_job
 from server.frontier.records import KEY_LENGTH, UrlState, job_key, key_of_entry, unpack_tasks, url_of_entry
 from server.frontier.store import Store, Table, Write
 
 BODY_LENGTH = 12  # bytes of a body's SHA-1: whoever looks for another body with one of 2^27 marks needs 2^69 tries
 _BODY_DIGITS = 2 * BODY_LENGTH
 UNKNOWN_BODY = bytes(BODY_LENGTH)  # an older client does not say it
-NEXT_JOB_KEY = b"next job"  # in META
 SINCE_KEY = b"claims since"  # in META: the first job of which all is noted here
 # Kinds of rows: what the job did with the URLs in it.
 STORED = b"s"
@@ -23,7 +22,6 @@ GIVEN_BACK = b"g"  # its lease has ended before it said anything of them
 UNSURE = b"u"  # it says that packing or uploading failed, and that may have been after the upload
 _KIND_AT, _ENTRY_AT = 8, 9  # in the key of a row, after the job
 _ENTRY_LENGTH = KEY_LENGTH + BODY_LENGTH
-_JOB = re.compile(r"[1-9][0-9]{0,17}")
 _MOST_JOBS = 256  # in memory; the bundles of a job mostly stand together
 
 
@@ -50,21 +48,9 @@ def row(job: int, kind: bytes, entries: Sequence[bytes]) -> Write:
     return Table.CLAIMS, job_key(job) + kind + entries[0], b"".join(entries[1:])
 
 
-def noted(job: str, pages: Iterable[tuple[bytes, bytes]]) -> list[Write]:
-    """Notes that pages (digests of URL and body) count as reported by the job that their bundle names."""
-    number = job_number(job)
-    entries = [digest[:KEY_LENGTH] + sha1[:BODY_LENGTH] for digest, sha1 in pages]
-    return [row(number, STORED, entries)] if number is not None and entries else []
-
-
 def beginning(store: Store) -> Write:
     """From the next job on all is noted. Of those before it was not: what is known of their URLs judges their pages."""
-    return Table.META, SINCE_KEY, str(_next_job(store)).encode()
-
-
-def job_number(job: str) -> int | None:
-    """The job that a bundle's name names; None if there cannot be such a job."""
-    return int(job) if _JOB.fullmatch(job) else None
+    return Table.META, SINCE_KEY, str(next_job(store)).encode()
 
 
 def is_row(key: bytes, value: bytes) -> bool:
@@ -94,18 +80,22 @@ class Claims:
     def __init__(self, store: Store) -> None:
         self._store = store
         since = store.get(Table.META, SINCE_KEY)
-        self._since = int(since) if since else _next_job(store)
+        self._since = int(since) if since else next_job(store)
+        self._names = JobNames.of(store)
         self._jobs: dict[int, _Job] = {}
 
     def judge(self, job: str, pages: Sequence[tuple[bytes, bytes]]) -> list[Claim]:
         """Of pages (digests of URL and body) in a bundle that names this job."""
-        number = job_number(job)
-        if number is None:
-            return [Claim.FALSE] * len(pages)
+        number = self._names.row_number(job)
         known = self._job(number)
         named = [(digest[:KEY_LENGTH], sha1[:BODY_LENGTH]) for digest, sha1 in pages]
         claims = [known.judge(*page) for page in named]
         return self._by_state(known, named, claims) if number < self._since else claims
+
+    def noted(self, job: str, pages: Iterable[tuple[bytes, bytes]]) -> list[Write]:
+        """Notes that pages (digests of URL and body) count as reported by the job that their bundle names."""
+        entries = [digest[:KEY_LENGTH] + sha1[:BODY_LENGTH] for digest, sha1 in pages]
+        return [row(self._names.row_number(job), STORED, entries)] if entries else []
 
     def _by_state(self, known: _Job, named: Sequence[tuple[bytes, bytes]], claims: list[Claim]) -> list[Claim]:
         """Of a job of which not all is noted: a page of which nothing is noted counts if its URL has a page."""
@@ -143,7 +133,3 @@ def _entries(packed: bytes) -> list[bytes]:
 
 def _has_page(packed: bytes | None) -> bool:
     return packed is not None and UrlState.unpacked(packed).has_page
-
-
-def _next_job(store: Store) -> int:
-    return int(store.get(Table.META, NEXT_JOB_KEY) or b"1")

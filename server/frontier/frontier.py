@@ -13,12 +13,13 @@ from types import MappingProxyType
 from common.clock import Clock
 from common.urls import resolve
 from common.wire import FoundUrl, Report, Totals
-from server.frontier import claims, intake, mending, narrowing, scores, sitemaps
+from server.frontier import claims, intake, jobnames, mending, narrowing, scores, sitemaps
 from server.frontier.change import Change
 from server.frontier.claims import Claims
 from server.frontier.core import Core, FrontierError
 from server.frontier.explaining import Explanation, Overview, explained, overview
 from server.frontier.hosts import Host
+from server.frontier.jobnames import JobNames
 from server.frontier.leasing import Leased
 from server.frontier.locked import Locked
 from server.frontier.memory import Memory
@@ -35,6 +36,7 @@ from server.policy.policy import Policy
 __all__ = ["Explanation", "Frontier", "FrontierError", "Leased", "Overview", "Rules", "Settled"]
 
 _FORMAT_KEY, _FORMAT = b"format", b"6"
+_SINCE = ((claims.SINCE_KEY, claims.beginning), (jobnames.NAMES_KEY, jobnames.beginning))
 _NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
@@ -58,16 +60,20 @@ class Frontier:
         form = store.get(Table.META, _FORMAT_KEY)
         if form not in (None, _FORMAT):
             raise FrontierError("the frontier on disk was written by another version; use that version or start afresh")
+        begun: list[Write] = []
         if form is None:
-            begun = (Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())
-            store.write([*begun, claims.beginning(store)])
-        elif store.get(Table.META, claims.SINCE_KEY) is None:  # written by a version that noted nothing
-            store.write([claims.beginning(store)])
+            begun += [(Table.META, _FORMAT_KEY, _FORMAT), (Table.META, TRAVERSAL_KEY, rules.traversal.encode())]
+        for key, beginning in _SINCE:  # also what a version has written that did not know it
+            if store.get(Table.META, key) is None:
+                begun.append(beginning(store))
+        if begun:
+            store.write(begun)
         separate(store)
         order = Order(rules.traversal)
         reorder(store, order)
         redate(store, rules.period)
         self._store = store
+        self._names = JobNames.of(store)
         self._view = View(store, policy, rules, order.moves)
         self._decide = Locked(Memory(store, self._view, clock))  # it also keeps writes in order
 
@@ -75,6 +81,17 @@ class Frontier:
     def rules(self) -> Rules:
         """What it follows: not all settings can change while a crawl goes on."""
         return self._view.rules
+
+    def job_name(self, number: int) -> str:
+        """What a job is called outside."""
+        return self._names.name(number)
+
+    def job_number(self, name: str) -> int:
+        """The job that is called so; FrontierError if it is none of this crawl."""
+        number = self._names.number(name)
+        if number is None:
+            raise FrontierError(f"{name[:40]!r} is no job of this crawl")
+        return number
 
     # --- the verbs of the crawl --------------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from common.wire import HostShare, UrlTask
-from server.frontier import claims
+from server.frontier import claims, jobnames
 from server.frontier.change import Change
-from server.frontier.claims import NEXT_JOB_KEY
 from server.frontier.core import Core
 from server.frontier.hosts import Host
+from server.frontier.jobnames import NEXT_JOB_KEY
 from server.frontier.leases import Lease
 from server.frontier.records import (
     JobRecord,
@@ -56,7 +56,7 @@ class Leasing:
         self._core = core
         self._callers: dict[str, float] = {}  # client -> when it last asked for a job
         self._misses: Counter[str] = Counter()  # client -> how often in a row it got nothing
-        self._next_job = int(core.store.get(Table.META, NEXT_JOB_KEY) or b"1")
+        self._next_job = jobnames.next_job(core.store)
         self._load()
 
     def _load(self) -> None:
@@ -253,6 +253,7 @@ class Leasing:
 
 def skip_jobs(store: Store) -> None:
     """After changes were lost: no number is given out again that a client may still have, or a bundle."""
-    next_job = int(store.get(Table.META, NEXT_JOB_KEY) or b"1") + _LOST_JOBS
+    next_job = jobnames.next_job(store) + _LOST_JOBS
     begun = str(next_job).encode()  # notes may be lost, too
-    store.write([(Table.META, NEXT_JOB_KEY, begun), (Table.META, claims.SINCE_KEY, begun)])
+    numbers = (Table.META, NEXT_JOB_KEY, begun), (Table.META, claims.SINCE_KEY, begun)
+    store.write([*numbers, *jobnames.after_loss(store, next_job)])

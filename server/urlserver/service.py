@@ -39,7 +39,7 @@ class UrlService:
         if not self._is_contact_told:
             self._warn_of_contact(leased.hosts)
         return Job(
-            job=str(leased.job) if leased.tasks else "",
+            job=self._frontier.job_name(leased.job) if leased.tasks else "",
             lease_seconds=leased.lease_seconds,
             wait_seconds=leased.wait_seconds,
             tasks=leased.tasks,
@@ -58,7 +58,7 @@ class UrlService:
     def send_all_data(self, client: str, address: str, report: Report) -> Receipt:
         """Settle a report and tell the console about it."""
         _check_client(client)
-        settled = self._frontier.report(client, _job_number(report.job), report)
+        settled = self._frontier.report(client, self._frontier.job_number(report.job), report)
         done = sum(result.outcome in _STORED for result in report.results)
         numbers = done, len(report.found) + len(report.listed), len(report.results) - done, report.size // 1024
         line = f"({' '.join(map(str, numbers))}) from {client} [{address}]"
@@ -68,12 +68,12 @@ class UrlService:
     def c_exit(self, client: str, job: str) -> int:
         """Take the unfinished URLs of a job back."""
         _check_client(client)
-        return self._frontier.release(client, _job_number(job))
+        return self._frontier.release(client, self._frontier.job_number(job))
 
     def renew_job(self, client: str, job: str) -> float:
         """Extend a lease."""
         _check_client(client)
-        return self._frontier.renew(client, _job_number(job))
+        return self._frontier.renew(client, self._frontier.job_number(job))
 
     def get_totals(self, at_start: bool = False) -> tuple[Totals, bool, str, float]:
         """The frontier in numbers, now or when the server started; whether the crawl is finished; the limit that has
@@ -86,12 +86,6 @@ class UrlService:
 def _check_client(client: str) -> None:
     if not _CLIENT_NAME.fullmatch(client):
         raise BadRequest("ident must be 1 to 100 letters, digits or . _ : @ + -")
-
-
-def _job_number(job: str) -> int:
-    if not (job.isascii() and job.isdigit() and len(job) < 19):
-        raise BadRequest(f"{job[:40]!r} is no job number")
-    return int(job)
 
 
 def _job_settings(settings: Settings, rules: Rules) -> JobSettings:

@@ -29,6 +29,7 @@ from server.ftpserver import main as ftp_server
 from server.opening import STORE_FOLDER, open_frontier
 from tests.bundles import make_bundle, page_url
 from tests.integration.admin import run_admin
+from tests.jobs import job_name
 from tests.processes import ROOT
 from tests.urlserver import serving
 
@@ -129,7 +130,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         frontier.report("w", leased.job, Report(str(leased.job), results, []))
     frontier.close()
     for domain in DOMAINS:
-        make_bundle(settings.pages / domain, domain, pages=PAGES)
+        make_bundle(settings.pages / domain, domain, job_name(folder), pages=PAGES)
     with Catalogue.open(settings.pages) as catalogue:
         catalogue.reconcile()
     return folder

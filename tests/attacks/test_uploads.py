@@ -23,6 +23,7 @@ from common.wire import FoundUrl, Outcome, Report, UrlResult
 from export import main as export_main
 from export.index import read
 from server.admin import main as admin_main
+from server.catalogue import Catalogue
 from server.frontier.frontier import Frontier
 from server.ftpserver import main as ftp_main
 from server.ftpserver.folder import PagesFolder
@@ -31,6 +32,7 @@ from server.ftpserver.uploads import Place
 from server.opening import open_frontier
 from tests.bundles import CREATED, page_meta, page_url
 from tests.forged import ZEROS, Forgery, honest, zstd_of_many
+from tests.jobs import job_name
 from tests.processes import ROOT
 
 # --- each field of a manifest's line: what it says, and what the refusal names ------------------------------------
@@ -162,7 +164,7 @@ def crawl(tmp_path: Path) -> Iterator[Path]:
     results = [UrlResult(task.url, Outcome.STORED) for task in leased.tasks]
     frontier.report("w", leased.job, Report(str(leased.job), results, []))
     frontier.close()
-    honest(settings.pages)
+    honest(settings.pages, job=job_name(tmp_path))
     return tmp_path
 
 
@@ -177,7 +179,7 @@ def run(main: Callable[[list[str]], int], folder: Path, *arguments: str) -> int:
 def test_every_reader_names_it_and_goes_on(
     crawl: Path, capsys: pytest.CaptureFixture[str], field: str, value: Any
 ) -> None:
-    bundle = Forgery(row={field: value}).write(crawl / "Pages")
+    bundle = Forgery(job=job_name(crawl), row={field: value}).write(crawl / "Pages")
     is_seen_beside = field != "sha1"  # this one only when the page is read
     assert run(ftp_main.main, crawl, "--rebuild-catalogue") == is_seen_beside
     told = capsys.readouterr().out
@@ -232,7 +234,7 @@ def test_a_data_xml_that_cannot_be_read_is_named_and_the_rest_exported(
     crawl: Path, capsys: pytest.CaptureFixture[str], xml: bytes
 ) -> None:
     """It has the digest that the manifest says, so the bundle is as it was sent."""
-    Forgery(xml=xml).write(crawl / "Pages")
+    Forgery(job=job_name(crawl), xml=xml).write(crawl / "Pages")
     assert run(ftp_main.main, crawl, "--rebuild-catalogue") == 0
     assert run(export_main.main, crawl, "index", "--output", str(crawl / "index.txt")) == 1
     told = capsys.readouterr().err
@@ -252,17 +254,17 @@ def test_the_links_of_a_page_that_nobody_reported_are_read_as_carefully(
     frontier.add([FoundUrl(url, 0)])
     frontier.release("w", frontier.lease("w", "", 100).job)
     frontier.close()
-    Forgery().write(crawl / "Pages")
+    Forgery(job=job_name(crawl)).write(crawl / "Pages")
     xml = XML.replace(b"<page/>", b'<page><links><link url="/"/></links></page>')
-    Forgery(domain="c.example", job="2", xml=xml).write(crawl / "Pages")
+    Forgery(domain="c.example", job=job_name(crawl, 2), xml=xml).write(crawl / "Pages")
     assert run(ftp_main.main, crawl, "--rebuild-catalogue") == 0
     assert run(admin_main.main, crawl, "audit", "--repair") == 0
 
 
 def test_what_is_inside_must_be_what_was_received(crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The manifest beside is sound, and that is all that ftpServer looks at."""
-    other = Forgery(row={"title": "another"})
-    bundle = Forgery(inside=other.lines()).write(crawl / "Pages")
+    other = Forgery(job=job_name(crawl), row={"title": "another"})
+    bundle = Forgery(job=other.job, inside=other.lines()).write(crawl / "Pages")
     assert run(ftp_main.main, crawl, "--rebuild-catalogue") == 0
     assert run(export_main.main, crawl, "files", "--output", str(crawl / "tree")) == 1
     assert "lists other pages than the one inside" in capsys.readouterr().err
@@ -279,27 +281,36 @@ class Claimed:
     3 had d.example and lost it to 4, which has stored it; e.example is queued, and f.example is not known."""
 
     domain: str
-    job: str
+    job: int | str  # by its number: under its true name
     verdict: str  # what explain says of it
     finding: str  # difference of the audit; empty for a note
     state: str = ""  # of its URL after a repair, if that changes it
+    can_be_believed: bool = True  # a job stores one page of a URL, whoever says what
 
 
 NEVER, UNREPORTED = "never had this URL, or has reported something else of it", "has not reported it"
 CLAIMED = {
-    "an unknown URL": Claimed("f.example", "1", NEVER, "not confirmed"),
-    "an unknown URL under a job that is out": Claimed("f.example", "2", NEVER, "not confirmed"),
-    "a queued URL": Claimed("e.example", "1", NEVER, "not confirmed"),
+    "an unknown URL": Claimed("f.example", 1, NEVER, "not confirmed"),
+    "an unknown URL under a job that is out": Claimed("f.example", 2, NEVER, "not confirmed"),
+    "a queued URL": Claimed("e.example", 1, NEVER, "not confirmed"),
     "a queued URL under what is no job": Claimed("e.example", "x-1", NEVER, "not confirmed"),
-    "a done URL under its own job, another body": Claimed("b.example", "1", NEVER, "not confirmed"),
-    "a done URL under another job": Claimed("b.example", "4", NEVER, "not confirmed"),
-    "a done URL under a job that is out": Claimed("b.example", "2", NEVER, "not confirmed"),
-    "a done URL under a job that never was": Claimed("b.example", "99", NEVER, "not confirmed"),
+    "a done URL under its own job, another body": Claimed(
+        "b.example", 1, NEVER, "not confirmed", can_be_believed=False
+    ),
+    "a done URL under another job": Claimed("b.example", 4, NEVER, "not confirmed"),
+    "a done URL under a job that is out": Claimed("b.example", 2, NEVER, "not confirmed"),
+    "a done URL under a job that never was": Claimed("b.example", 99, NEVER, "not confirmed"),
     "a done URL under what is no job": Claimed("b.example", "x-1", NEVER, "not confirmed"),
     "a done URL under its job with a zero": Claimed("b.example", "01", NEVER, "not confirmed"),
-    "a leased URL under the job of another client": Claimed("c.example", "1", NEVER, "not confirmed"),
-    "a leased URL under its own job": Claimed("c.example", "2", UNREPORTED, "not reported", "done"),
-    "a done URL under a job that has lost it": Claimed("d.example", "3", UNREPORTED, ""),
+    "a leased URL under the job of another client": Claimed("c.example", 1, NEVER, "not confirmed"),
+    "a leased URL under its own job": Claimed("c.example", 2, UNREPORTED, "not reported", "done"),
+    "a done URL under a job that has lost it": Claimed("d.example", 3, UNREPORTED, ""),
+    "a queued URL under the next job": Claimed("e.example", 5, NEVER, "not confirmed"),
+    "a queued URL under the number of the next job": Claimed("e.example", "5", NEVER, "not confirmed"),
+    "a done URL under the number of its job": Claimed("b.example", "1", NEVER, "not confirmed"),
+    "a leased URL under the number of its job": Claimed("c.example", "2", NEVER, "not confirmed"),
+    "a leased URL under digits that are invented": Claimed("c.example", f"2-{0:016}", NEVER, "not confirmed"),
+    "a done URL under the number of a job that has lost it": Claimed("d.example", "3", NEVER, "not confirmed"),
 }
 
 
@@ -326,20 +337,22 @@ def _leased(frontier: Frontier, domain: str, client: str) -> int:
 
 
 def _lease_and_store(frontier: Frontier, settings: Settings, domain: str = "") -> None:
-    job = str(_leased(frontier, domain, "w"))
+    number = _leased(frontier, domain, "w")
+    job = frontier.job_name(number)
     path = honest(settings.pages, domain or "d.example", job)
     [page] = read_manifest(path).pages
     result = UrlResult(page.meta.url, Outcome.STORED, sha1=page.meta.sha1)
-    frontier.report("w", int(job), Report(job, [result], []))
+    frontier.report("w", number, Report(job, [result], []))
 
 
 @pytest.fixture(params=CLAIMED)
 def claimed(busy_crawl: Path, request: pytest.FixtureRequest) -> Claimed:
     """It is there, newer than all others of its URL, and catalogued."""
     claimed = CLAIMED[request.param]
-    Forgery(domain=claimed.domain, job=claimed.job, created=CREATED + 1_000).write(busy_crawl / "Pages")
+    name = job_name(busy_crawl, claimed.job) if isinstance(claimed.job, int) else claimed.job
+    Forgery(domain=claimed.domain, job=name, created=CREATED + 1_000).write(busy_crawl / "Pages")
     assert run(ftp_main.main, busy_crawl, "--rebuild-catalogue") == 0
-    return claimed
+    return replace(claimed, job=name)
 
 
 def test_explain_says_that_it_is_not_confirmed(
@@ -394,8 +407,8 @@ def _differences(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, 
 def test_what_is_believed_all_the_same_counts(
     busy_crawl: Path, claimed: Claimed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """But not what no job can have done: one that is no number, or that has stored another page of the URL."""
-    can_be = claimed.job not in ("x-1", "01") and (claimed.domain, claimed.job) != ("b.example", "1")
+    """Also of jobs that this frontier does not know: they may be those of another."""
+    can_be = claimed.can_be_believed
     assert run(admin_main.main, busy_crawl, "audit", "--believe") == 2, "only a repair can"
     assert run(admin_main.main, busy_crawl, "audit", "--repair", "--believe") == (not can_be)
     assert run(admin_main.main, busy_crawl, "audit") == (not can_be)
@@ -403,14 +416,40 @@ def test_what_is_believed_all_the_same_counts(
 
 def test_the_same_body_under_the_same_job_counts_once(busy_crawl: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its links would be others, and its title."""
-    Forgery(domain="b.example", job="1", created=CREATED + 1_000, body=b"honest").write(busy_crawl / "Pages")
+    job = job_name(busy_crawl)
+    Forgery(domain="b.example", job=job, created=CREATED + 1_000, body=b"honest").write(busy_crawl / "Pages")
     assert run(ftp_main.main, busy_crawl, "--rebuild-catalogue") == 0
     assert _differences(busy_crawl, capsys) == {"stored twice": 1}
     assert run(export_main.main, busy_crawl, "index", "--output", str(busy_crawl / "index.txt")) == 0
     with (busy_crawl / "index.txt").open("rb") as file:
         assert [record.links for record in read(file)] == [(), ()]
     assert run(admin_main.main, busy_crawl, "explain", page_url("b.example", 0)) == 0
-    assert "job 1 has stored another page of this URL before" in capsys.readouterr().out
+    assert f"job {job} has stored another page of this URL before" in capsys.readouterr().out
+
+
+def test_what_was_sent_before_its_job_existed_neither_counts_nor_is_in_the_way(
+    tmp_path: Path, send: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Numbers of jobs, the time and the body of a page can be guessed; the names of jobs cannot."""
+    settings = Settings(tmp_path / "work", UrlServerSettings(delay=0.0))
+    for job in ("1", "2", f"1-{0:016}"):
+        for created in range(CREATED, CREATED + 3):
+            send(Forgery("b.example", job, created=created, body=b"honest").write(tmp_path / "forged"))
+    frontier = open_frontier(settings, SystemClock())
+    _leased(frontier, "b.example", "w")
+    own = honest(tmp_path / "spool", "b.example", frontier.job_name(1))
+    send(own)
+    [page] = read_manifest(own).pages
+    frontier.report("w", 1, Report("", [UrlResult(page.meta.url, Outcome.STORED, sha1=page.meta.sha1)], []))
+    frontier.close()
+    (tmp_path / "received").rename(settings.pages)
+    with Catalogue.open(settings.pages) as catalogue:
+        catalogue.reconcile()
+    assert _differences(settings.folder, capsys) == {"not confirmed": 9}
+    index = tmp_path / "index.txt"
+    assert run(export_main.main, settings.folder, "index", "--output", str(index)) == 0
+    with index.open("rb") as file:
+        assert [(record.url, record.links) for record in read(file)] == [(page.meta.url, ())], "no link"
 
 
 # --- bombs ----------------------------------------------------------------------------------------------------------
@@ -558,7 +597,7 @@ def _header(kind: bytes, size: int) -> bytes:
 
 @pytest.mark.parametrize("name", BUNDLE_BOMBS)
 def test_a_bomb_of_a_bundle_is_named_by_every_reader(crawl: Path, name: str) -> None:
-    bundle = BUNDLE_BOMBS[name]().write(crawl / "Pages")
+    bundle = replace(BUNDLE_BOMBS[name](), job=job_name(crawl)).write(crawl / "Pages")
     assert bundle.stat().st_size < 5_000_000
     folder = ["--dir", str(crawl)]
     commands = {

@@ -7,6 +7,7 @@ import pytest
 
 from tests.integration.cluster import Cluster, run_cluster
 from tests.integration.daemon import daemon
+from tests.jobs import job_name
 from tests.waiting import wait_until
 from tests.web.requestlog import assert_asked_exactly, assert_no_url_twice
 from tests.web.running import RunningWeb, run_hostile, run_web
@@ -117,9 +118,10 @@ def test_files_in_the_way_of_the_spool_cost_only_time(tmp_path: Path) -> None:
     ):
         cluster.stop("url")  # so that the files are there before anything is done
         pid, spool = client.start(), client.folder / ".client" / "spool"
-        for_parcels = [spool / "1" / f"{number:06}" for number in range(1, 9)]
-        for_jobs = [spool / str(number) for number in range(2, 40)]
-        (spool / "1").mkdir()
+        first, *later = [spool / job_name(cluster.host, number) for number in range(1, 40)]
+        for_parcels = [first / f"{number:06}" for number in range(1, 9)]
+        for_jobs = later
+        first.mkdir()
         for path in (*for_parcels, *for_jobs):
             path.touch()
         cluster.start("url")

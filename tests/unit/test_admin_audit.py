@@ -26,6 +26,7 @@ from server.frontier.change import TOTALS_KEY, pack_totals, unpack_totals
 from server.frontier.claims import GIVEN_BACK, SINCE_KEY, entry, row
 from server.frontier.frontier import Frontier
 from server.frontier.hosts import Host
+from server.frontier.jobnames import JobNames
 from server.frontier.records import KEY_LENGTH, State
 from server.frontier.rocks import RocksStore
 from server.frontier.store import StoreError, Table
@@ -46,9 +47,13 @@ class Crawl:
         self.settings = Settings(self.folder)
         self.pages = self.settings.pages
         self._crawl()
-        self.bundles = [make_bundle(self.pages / domain, domain, pages=PAGES) for domain in DOMAINS]
-        self.catalogue(lambda catalogue: catalogue.reconcile())
         self.store: RocksStore = open_store(self.settings)
+        self.bundles = [make_bundle(self.pages / domain, domain, self.job(1), pages=PAGES) for domain in DOMAINS]
+        self.catalogue(lambda catalogue: catalogue.reconcile())
+
+    def job(self, number: int) -> str:
+        """What this job is called."""
+        return JobNames.of(self.store).name(number)
 
     def _crawl(self) -> None:
         frontier = open_frontier(self.settings, SystemClock())
@@ -71,7 +76,7 @@ class Crawl:
         """A bundle with one page, catalogued."""
         folder = self.pages / domain
         folder.mkdir()
-        writer = BundleWriter(domain, "4", "tar.bz2")
+        writer = BundleWriter(domain, self.job(4), "tar.bz2")
         writer.add(meta, "data.html", b"body", page_xml(meta, text))
         path = writer.write(folder, 1_700_000_000)
         self.catalogue(lambda catalogue: catalogue.reconcile())
@@ -178,7 +183,7 @@ def test_a_lost_page_is_asked_for_at_the_address_that_was_found(crawl: Crawl) ->
 
 def test_a_page_that_is_in_another_bundle_too_is_not_lost(crawl: Crawl) -> None:
     crawl.gave_back(2, page_url(DOMAINS[0], 0))
-    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "2", pages=1)
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], crawl.job(2), pages=1)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     crawl.bundles[0].unlink()
     assert assert_mended(crawl).kinds["confirmed"] == 1
@@ -245,7 +250,7 @@ def test_an_upload_that_was_not_reported(crawl: Crawl) -> None:
     url = page_url("new.example", 0)
     crawl.frontier().add([FoundUrl(url, 2)])
     crawl.gave_back(9, url)
-    path = make_bundle(crawl.pages / "new.example", "new.example", "9", pages=1)
+    path = make_bundle(crawl.pages / "new.example", "new.example", crawl.job(9), pages=1)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     found = crawl.examine().found
     assert found.differences.first == [(kinds.NOT_REPORTED, f"{url} is queued, and stored in new.example/{path.name}")]
@@ -262,7 +267,7 @@ def test_a_quick_repair_settles_nothing_that_cannot_be_read(crawl: Crawl, is_kno
     if is_known:
         crawl.frontier().add([FoundUrl(url, 2)])
     crawl.gave_back(9, url)
-    path = make_bundle(crawl.pages / "new.example", "new.example", "9", pages=1)
+    path = make_bundle(crawl.pages / "new.example", "new.example", crawl.job(9), pages=1)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     flip_middle(path)
     before = crawl.examine(quick=True)
@@ -276,7 +281,7 @@ def test_a_quick_repair_settles_nothing_that_cannot_be_read(crawl: Crawl, is_kno
 def test_a_quick_repair_confirms_nothing_that_cannot_be_read(crawl: Crawl) -> None:
     """The URL is done, and its page is in no other bundle that counts."""
     crawl.gave_back(9, *(page_url(DOMAINS[0], number) for number in range(PAGES)))
-    flip_middle(make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "9"))
+    flip_middle(make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], crawl.job(9)))
     crawl.bundles[0].unlink()
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     done = repair(crawl.store, crawl.settings, crawl.examine(quick=True), quick=True)
@@ -346,7 +351,7 @@ def test_links_of_an_unreported_page_are_taken_in(crawl: Crawl) -> None:
 
 def test_a_stored_page_that_nobody_knows(crawl: Crawl) -> None:
     crawl.gave_back(9, page_url("new.example", 0), page_url("new.example", 1))
-    make_bundle(crawl.pages / "new.example", "new.example", "9", pages=2)
+    make_bundle(crawl.pages / "new.example", "new.example", crawl.job(9), pages=2)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     assert crawl.kinds(quick=True) == {kinds.PAGE_UNKNOWN}
     assert crawl.examine(since=0.0).found.differences.number == 0, "stored since the frontier was copied"
@@ -357,11 +362,11 @@ def test_a_stored_page_that_nobody_knows(crawl: Crawl) -> None:
 
 def test_a_page_that_is_stored_again(crawl: Crawl) -> None:
     crawl.gave_back(2, page_url(DOMAINS[0], 0))
-    path = make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "2", pages=1)
+    path = make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], crawl.job(2), pages=1)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     found = crawl.examine().found
     assert found.differences.number == 0
-    what = f"{page_url(DOMAINS[0], 0)} in {DOMAINS[0]}/{path.name}: job 2 has not reported it"
+    what = f"{page_url(DOMAINS[0], 0)} in {DOMAINS[0]}/{path.name}: job {crawl.job(2)} has not reported it"
     assert found.notes.first == [(kinds.STORED_AGAIN, what)]
     assert (found.counts["pages"], found.counts["pages not confirmed"]) == (6, 1)
     assert assert_mended(crawl).number == 0, "it is not needed"
@@ -369,7 +374,7 @@ def test_a_page_that_is_stored_again(crawl: Crawl) -> None:
 
 def test_pages_of_an_older_crawl_that_are_stored_again(crawl: Crawl) -> None:
     older(crawl, 3)
-    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "2", pages=1)
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], crawl.job(2), pages=1)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     found = crawl.examine().found
     assert found.differences.number == 0
@@ -394,9 +399,9 @@ def test_a_page_that_its_job_never_had_is_named_and_never_settled(crawl: Crawl, 
     url = page_url(domain, 0)
     if state == "queued":
         crawl.frontier().add([FoundUrl(url, 2)])
-    path = make_bundle(crawl.pages / domain, domain, "9", pages=1, created=1_700_009_999)
+    path = make_bundle(crawl.pages / domain, domain, crawl.job(9), pages=1, created=1_700_009_999)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
-    told = f"{url} in {domain}/{path.name}: job 9 never had this URL, or has reported something else of it"
+    told = f"{url} in {domain}/{path.name}: job {crawl.job(9)} never had this URL, or has reported something else of it"
     for since in (None, 2e10):
         assert crawl.examine(since=since).found.differences.first == [(kinds.NOT_CONFIRMED, told)]
     assert crawl.examine(since=0.0).found.notes.kinds == {kinds.IN_FLIGHT: 1}, "stored since the frontier was copied"
@@ -411,7 +416,7 @@ def test_a_page_that_its_job_never_had_is_named_and_never_settled(crawl: Crawl, 
 
 
 def test_a_page_that_nobody_reported_hides_no_missing_one(crawl: Crawl) -> None:
-    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "9")
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], crawl.job(9))
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     crawl.bundles[0].unlink()
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
@@ -424,7 +429,7 @@ def test_a_page_that_nobody_reported_hides_no_missing_one(crawl: Crawl) -> None:
 def test_nor_does_one_in_a_bundle_that_is_not_catalogued_yet(crawl: Crawl) -> None:
     crawl.bundles[0].unlink()
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
-    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "9")
+    make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], crawl.job(9))
     assert crawl.examine(since=0.0).found.differences.kinds == {kinds.PAGE_MISSING: PAGES}
 
 
@@ -443,10 +448,11 @@ def test_all_pages_of_another_crawl_can_be_believed(crawl: Crawl) -> None:
 
 
 def test_a_page_that_is_stored_twice_under_one_job(crawl: Crawl) -> None:
-    path = make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], "1", pages=1, created=1_700_009_999)
+    path = make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], crawl.job(1), pages=1, created=1_700_009_999)
     crawl.catalogue(lambda catalogue: catalogue.reconcile())
     found = crawl.examine().found
-    what = f"{page_url(DOMAINS[0], 0)} in {DOMAINS[0]}/{path.name}: job 1 has stored another page of this URL before"
+    where = f"{page_url(DOMAINS[0], 0)} in {DOMAINS[0]}/{path.name}"
+    what = f"{where}: job {crawl.job(1)} has stored another page of this URL before"
     assert found.differences.first == [(kinds.STORED_TWICE, what)]
     crawl.repair()
     assert crawl.kinds() == {kinds.STORED_TWICE}, "that cannot be mended"

@@ -290,6 +290,7 @@ def test_odd_manifests_are_refused(lines: list[object]) -> None:
     ("name", "parts"),
     [
         ("example.org.1700000000.17.tar.bz2", ("example.org", 1_700_000_000, "17", "tar.bz2")),
+        ("a.org.1.17-00ff00ff00ff00ff.tar.zst", ("a.org", 1, "17-00ff00ff00ff00ff", "tar.zst")),
         ("a.1.2.3.4.tar.zst", ("a.1.2", 3, "4", "tar.zst")),
         ("example.org+8080.1.a-B_c.tar.zst", ("example.org+8080", 1, "a-B_c", "tar.zst")),
         ("example.org.tar.bz2", None),

@@ -174,9 +174,9 @@ def test_wrong_token_is_told_clearly_and_can_be_mended(server: Running) -> None:
 
 
 def test_refusals_carry_the_words_of_the_server(coordinator: Coordinator) -> None:
-    with pytest.raises(RemoteRefused, match="never been a job 999"):
+    with pytest.raises(RemoteRefused, match="'999' is no job of this crawl"):
         coordinator.send(Report("999", [], []))
-    with pytest.raises(RemoteRefused, match="no job number"):
+    with pytest.raises(RemoteRefused, match="is no job of this crawl"):
         coordinator.exit("seven")
     with pytest.raises(RemoteRefused):
         coordinator.renew("999")

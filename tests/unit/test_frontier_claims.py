@@ -8,7 +8,8 @@ import pytest
 from common.urls import digest
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.frontier.audit import audit
-from server.frontier.claims import NEXT_JOB_KEY, SINCE_KEY, Claim, Claims, entry, noted
+from server.frontier.claims import SINCE_KEY, Claim, Claims, entry
+from server.frontier.jobnames import NAMES_KEY, NEXT_JOB_KEY, JobNames
 from server.frontier.leasing import skip_jobs
 from server.frontier.records import KEY_LENGTH, State
 from server.frontier.rocks import RocksStore
@@ -22,7 +23,8 @@ CONFIRMED, HELD, FALSE = Claim
 
 def judged(case: Case, job: int | str, *urls: str, body: str = BODY) -> list[Claim]:
     pages = [(digest(url), bytes.fromhex(body)) for url in urls]
-    return Claims(case.store).judge(str(job), pages)
+    name = JobNames.of(case.store).name(job) if isinstance(job, int) else job
+    return Claims(case.store).judge(name, pages)
 
 
 def stored(case: Case, job: int, urls: Iterable[str], body: str = BODY) -> None:
@@ -43,8 +45,8 @@ def test_a_page_counts_when_its_job_has_reported_it(frontiers: Make) -> None:
     case.audit()
 
 
-@pytest.mark.parametrize("job", ["2", "0", "01", "-1", "x", "", "1" * 40, "９"])
-def test_what_is_no_job_or_another_one_has_never_had_it(frontiers: Make, job: str) -> None:
+@pytest.mark.parametrize("job", ["1", "2", "0", "01", "-1", "x", "", "1" * 40, "９", "1-" + "0" * 16, 2])
+def test_what_is_no_job_or_another_one_has_never_had_it(frontiers: Make, job: int | str) -> None:
     case = frontiers()
     case.add("http://a/1")
     stored(case, case.lease().job, ["http://a/1"])
@@ -130,9 +132,9 @@ def test_another_spelling_in_the_report_is_the_same_page(frontiers: Make) -> Non
 
 
 def older(case: Case) -> None:
-    """As a version left it that noted nothing."""
+    """As a version left it that noted nothing, and whose jobs were called by their numbers."""
     rows = [(Table.CLAIMS, key, None) for key, _ in case.store.scan(Table.CLAIMS)]
-    case.store.write([*rows, (Table.META, SINCE_KEY, None)])
+    case.store.write([*rows, (Table.META, SINCE_KEY, None), (Table.META, NAMES_KEY, None)])
 
 
 def test_pages_of_an_older_crawl_are_judged_by_their_urls(frontiers: Make) -> None:
@@ -141,11 +143,12 @@ def test_pages_of_an_older_crawl_are_judged_by_their_urls(frontiers: Make) -> No
     stored(case, case.lease(wanted=2).job, ["http://a/1"])
     older(case)
     urls = ["http://a/1", "http://a/2", "http://a/3", "http://unknown/"]
-    assert judged(case, 1, *urls) == [CONFIRMED, HELD, HELD, HELD], "also when it is only read"
+    assert judged(case, "1", *urls) == [CONFIRMED, HELD, HELD, HELD], "also when it is only read"
     case.reopen()
-    assert judged(case, 1, *urls) == [CONFIRMED, HELD, HELD, HELD]
+    assert judged(case, "1", *urls) == [CONFIRMED, HELD, HELD, HELD]
     case.lease()
     assert judged(case, 2, *urls) == [FALSE, FALSE, HELD, FALSE], "from now on it is known"
+    assert judged(case, "2", *urls) == [FALSE] * 4, "and nobody guesses what it is called"
     assert judged(case, 3, *urls) == [FALSE] * 4
 
 
@@ -161,6 +164,24 @@ def test_after_changes_were_lost(frontiers: Make) -> None:
     assert judged(case, 9_000_000, "http://a/1") == [FALSE]
 
 
+def test_after_the_names_of_jobs_were_lost(frontiers: Make) -> None:
+    case = frontiers(delay_seconds=0.0)
+    case.add("http://a/1", "http://a/2")
+    job = case.lease().job
+    name = case.frontier.job_name(job)
+    stored(case, job, ["http://a/1"])
+    case.store.write([(Table.META, NAMES_KEY, None)])
+    skip_jobs(case.store)
+    case.reopen()
+    assert judged(case, name, "http://a/1", "http://a/2", "http://b/") == [CONFIRMED, HELD, HELD]
+    assert case.frontier.job_number(name) == job
+    assert judged(case, name, "http://a/1", body=OTHER_BODY) == [FALSE]
+    case.frontier.release("a", job)
+    later = case.lease().job
+    assert judged(case, later, "http://a/1", "http://a/2") == [FALSE, HELD]
+    assert judged(case, str(later), "http://a/2") == [FALSE]
+
+
 def test_what_a_repair_settles_counts_and_takes_nothing_from_who_has_it(frontiers: Make) -> None:
     case = frontiers(delay_seconds=0.0)
     case.add("http://a/1", "http://a/2")
@@ -169,10 +190,22 @@ def test_what_a_repair_settles_counts_and_takes_nothing_from_who_has_it(frontier
     second = case.lease("b").job
     page = (digest("http://a/1"), bytes.fromhex(BODY))
     key = page[0][:KEY_LENGTH]
-    assert case.frontier.mark_stored([(key, "http://a/1")], noted(str(first), [page])) == 1
+    notes = Claims(case.store).noted(case.frontier.job_name(first), [page])
+    assert case.frontier.mark_stored([(key, "http://a/1")], notes) == 1
     assert case.state("http://a/1") is State.DONE
     assert judged(case, first, "http://a/1", "http://a/2") == [CONFIRMED, HELD]
     assert judged(case, second, "http://a/1", "http://a/2") == [HELD, HELD]
+    case.audit()
+
+
+@pytest.mark.parametrize("job", ["1", "01", "x-1", "1-" + "0" * 16, "9" * 40])
+def test_what_is_believed_of_another_crawl_counts_under_its_job_alone(frontiers: Make, job: str) -> None:
+    case = frontiers()
+    page = (digest("http://a/1"), bytes.fromhex(BODY))
+    case.store.write(Claims(case.store).noted(job, [page]))
+    assert judged(case, job, "http://a/1", "http://a/2") == [CONFIRMED, FALSE]
+    assert judged(case, job, "http://a/1", body=OTHER_BODY) == [FALSE]
+    assert judged(case, 1, "http://a/1") == judged(case, "2", "http://a/1") == [FALSE]
     case.audit()
 
 

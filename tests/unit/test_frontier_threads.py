@@ -87,13 +87,14 @@ def test_a_host_that_is_not_in_memory_is_the_same_for_two_threads(
 
 
 def test_what_a_verb_has_without_the_lock_cannot_change(tmp_path: Path) -> None:
-    """The façade holds the store, a frozen view, and the lock that alone leads to everything else."""
+    """The façade holds the store, frozen values, and the lock that alone leads to everything else."""
     case = Case(tmp_path, make=MemoryStore)
     held = vars(case.frontier)
-    assert held.keys() == {"_store", "_view", "_decide"}
-    view = held["_view"]
-    assert is_dataclass(view)
-    assert view.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    assert {field.name for field in fields(view)} == {"store", "policy", "rules", "moves"}
+    assert held.keys() == {"_store", "_view", "_names", "_decide"}
+    for name in ("_view", "_names"):
+        assert is_dataclass(held[name])
+        assert held[name].__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert {field.name for field in fields(held["_view"])} == {"store", "policy", "rules", "moves"}
+    assert {type(getattr(held["_names"], field.name)) for field in fields(held["_names"])} == {int, bool, bytes}
     case.close()
     MemoryStore.forget(tmp_path)

@@ -83,9 +83,10 @@ def test_killed_before_the_first_parcel(spool: Spool, tmp_path: Path) -> None:
 
 
 def test_parcels_come_in_their_order_and_jobs_by_number(spool: Spool) -> None:
-    for job, number in (("10", 2), ("10", 1), ("9", 11), ("9", 2)):
+    later, latest = f"11-{0:016x}", f"100-{0:016x}"
+    for job, number in ((latest, 1), (later, 1), ("10", 2), ("10", 1), ("9", 11), ("9", 2)):
         _sealed(spool, job, number)
-    assert spool.jobs() == ["9", "10"]
+    assert spool.jobs() == ["9", "10", later, latest], "also those of an older urlServer, without digits"
     assert [int(parcel.folder.name) for parcel in spool.parcels("9")] == [2, 11]
 
 

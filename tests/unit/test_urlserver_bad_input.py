@@ -2,7 +2,7 @@
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("urlserver")
     options = ("--start-urls", "http://example.org/;http://example.com/", "--server-threads", str(THREADS))
     with serving(folder, *options) as program:
-        Soap(address_of(program)).job()  # job 1, so that there is something to spoil
+        Soap(address_of(program)).job(request="1")  # job 1, so that there is something to spoil
         yield program
         assert program.stop() == 0
         assert "Traceback" not in program.errors()
@@ -79,8 +79,7 @@ def with_doctype(doctype: str, ident: str) -> bytes:
         pytest.param(envelope("<getJob><ident>" + "w" * 101 + "</ident></getJob>"), id="long name"),
         pytest.param(envelope("<a>" * 100_000 + "</a>" * 100_000), id="deep nesting"),
         pytest.param(envelope("<renewJob><ident>w1</ident><job>2</job></renewJob>"), id="unknown job"),
-        pytest.param(envelope("<renewJob><ident>w2</ident><job>1</job></renewJob>"), id="somebody else's job"),
-        pytest.param(envelope("<cExit><ident>w1</ident><job>one</job></cExit>"), id="no job number"),
+        pytest.param(envelope("<cExit><ident>w1</ident><job>one</job></cExit>"), id="no job"),
         pytest.param(with_doctype(BILLION_LAUGHS, "&b9;"), id="entity bomb"),
         pytest.param(with_doctype('<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]>', "&f;"), id="local file"),
         pytest.param(with_doctype("<!DOCTYPE x [<!ENTITY w 'w1'>]>", "&w;"), id="harmless entity"),
@@ -110,10 +109,28 @@ def test_tables_that_are_none(url: str, name: str, table: str, message: str) -> 
     assert caught.value.code.endswith("Client.BadTable")
 
 
-@pytest.mark.parametrize("job", ["2", "0", "-1", "", "1" * 30, "x"])
-def test_reports_for_jobs_that_never_were(url: str, job: str) -> None:
-    with pytest.raises(zeep.exceptions.Fault, match=r"never been a job|is no job number"):
-        Soap(url).report("w1", job, {"http://example.org/": Outcome.STORED}, ["http://example.org/more"])
+@pytest.mark.parametrize("job", ["1", "2", f"1-{0:016}", "0", "-1", "", "1" * 30, "x"])
+def test_jobs_that_never_were_or_are_called_otherwise(url: str, job: str) -> None:
+    """Job 1 is out; who does not know its name has nothing to do with it."""
+    soap = Soap(url)
+    calls: list[Callable[[], object]] = [
+        lambda: soap.report("w1", job, {"http://example.org/": Outcome.STORED}, ["http://example.org/more"]),
+        lambda: soap.service.renewJob(ident="w1", job=job),
+        lambda: soap.service.cExit(ident="w1", job=job),
+    ]
+    for call in calls:
+        with pytest.raises(zeep.exceptions.Fault, match="is no job of this crawl") as caught:
+            call()
+        assert caught.value.code.endswith("Client.BadJob")
+
+
+def test_the_job_of_somebody_else(url: str) -> None:
+    soap = Soap(url)
+    job = soap.job(request="1").job
+    for call in (soap.service.renewJob, soap.service.cExit, soap.service.sendAllData):
+        with pytest.raises(zeep.exceptions.Fault, match="job 1 belongs to another client") as caught:
+            call(ident="w2", job=job)
+        assert caught.value.code.endswith("Client.BadJob")
 
 
 def test_negative_numbers_and_odd_urls_do_no_harm(tmp_path: Path) -> None:
