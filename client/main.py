@@ -26,6 +26,7 @@ from client.workers import Workers
 from common import VERSION, heap, logs
 from common.clock import SystemClock
 from common.config import add_common_options, add_options, from_options
+from common.console import show_all_characters
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError
 from common.files import keep_private, private_folder, publish, trusted
@@ -46,6 +47,7 @@ _log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run clientCrawler; returns the exit code."""
+    show_all_characters()
     options = _parser().parse_args(argv)
     commands: dict[str, Callable[[Settings, PidFile], int]] = {
         "start": _start,

@@ -8,6 +8,8 @@ import signal
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
+INTERRUPTED = 130  # the exit code of what is stopped before its end, as shells count a program that SIGINT ended
+
 
 def raise_when_told(*signals: int) -> None:
     """KeyboardInterrupt in the main thread, for a program that does one thing and cleans up behind it."""

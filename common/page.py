@@ -15,6 +15,7 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999
 _DEPTH = 3  # of what is read in a data.xml: page, meta, url
 _MAX_DEPTH = 50
 _MAX_ELEMENTS = 200_000  # a page has 50,000 links at most
+_MAX_TEXT = 20_000_000  # characters that are kept; ours: 8,000,000 of addresses, 3,000,000 of anchors and text
 _MAX_TAG_BYTES = 1 << 17  # in which an address fits, whatever of it is escaped
 _PIECE_BYTES = 1 << 16  # parsed at once
 
@@ -102,6 +103,7 @@ class _Parsed:
     attributes: dict[str, str] = field(default_factory=dict)
     text: list[str] = field(default_factory=list)
     elements: int = 0
+    characters: int = 0
 
     def on_start(self, tag: str, attributes: dict[str, str]) -> None:
         self.path.append(tag)
@@ -110,10 +112,18 @@ class _Parsed:
             raise BundleError("a data.xml has too many elements")
         if len(self.path) == _DEPTH:
             self.attributes, self.text = attributes, []
+            self._keep(len(tag) + sum(map(len, attributes.values())))
 
     def on_text(self, text: str) -> None:
         if len(self.path) == _DEPTH:
+            self._keep(len(text))
             self.text.append(text)
+
+    def _keep(self, characters: int) -> None:
+        """One of them that is beyond the first 65,536 of Unicode makes each of its text take four bytes."""
+        self.characters += characters
+        if self.characters > _MAX_TEXT:
+            raise BundleError("a data.xml has too much text")
 
     def on_end(self, tag: str) -> None:
         if len(self.path) == _DEPTH and self.path[0] == "page":

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from common import VERSION, logs
 from common.config import add_common_options, from_options
-from common.ending import raise_when_told
+from common.console import show_all_characters
+from common.ending import INTERRUPTED, raise_when_told
 from common.errors import BundleError, PavoukError
 from common.settings import Settings
 from export import index
@@ -21,11 +22,10 @@ from server.frontier.claims import Claims
 from server.frontier.store import Store
 from server.opening import LastPolicy, last_policy
 
-_INTERRUPTED = 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawlExport; returns the exit code."""
+    show_all_characters()
     try:
         raise_when_told()
         options = parser().parse_args(argv)
@@ -40,14 +40,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"crawlExport: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        return _INTERRUPTED
-    for name in harvest.left_out:
-        print(f"crawlExport: {name}", file=sys.stderr)
+        return INTERRUPTED
+    left_out = list(dict.fromkeys(harvest.left_out))  # of a catalogue that is made for this time, some are told twice
+    for text in (*harvest.remarks, *left_out):
+        _say(text)
     ending = f" in {options.output}" if options.output else ""
-    if harvest.left_out:
-        ending += f"; {len(harvest.left_out)} times something was left out, as said above"
-    print(f"crawlExport: {number} pages{ending}", file=sys.stderr)
-    return 1 if harvest.left_out else 0
+    if left_out:
+        ending += f"; {len(left_out)} times something was left out, as said above"
+    _say(f"{number} pages{ending}")
+    return 1 if left_out else 0
 
 
 def parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ Only what is catalogued when the export begins belongs to it, so that a crawl wh
 them away under our hands. No transaction stays open meanwhile: it would keep ftpServer's log of changes from being cut.
 """
 
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from common.errors import BundleError, PavoukError
 from server.catalogue import FILE_NAME, Catalogue, CatalogueError, StoredBundle
 from server.catalogue.apart import Judge
 from server.catalogue.database import connect_to_write
-from server.catalogue.stored import bundle_names_in, domains_in
+from server.catalogue.stored import UnreadableFolder, bundle_names_in, has_bundles
 
 _ARRIVING_SECONDS = 60.0  # ftpServer catalogues what it has stored within moments
 
@@ -43,6 +44,7 @@ class Harvest:
 
     def __init__(self, directory: Path, max_body_bytes: int = 0) -> None:
         self.left_out: list[str] = []
+        self.remarks: list[str] = []  # on what was odd and cost nothing
         self._max_body_bytes = max_body_bytes
         self._directory = directory
         self._resources = ExitStack()  # owns the catalogue, and the folder of one that we made
@@ -96,12 +98,17 @@ class Harvest:
 
     def _name_unknown(self, domain: str, known: set[str]) -> None:
         """A bundle may have come just now. One that has been there for longer should be catalogued, if it can be."""
-        for name in sorted(bundle_names_in(self._directory, domain) - known):
+        try:
+            unknown = bundle_names_in(self._directory, domain) - known
+        except UnreadableFolder as error:
+            self.left_out.append(f"{domain}: {error}")
+            return
+        for name in sorted(unknown):
             path = self._directory / domain / name
             try:
                 read_manifest(path)
             except BundleError as error:
-                if path.exists():
+                if os.path.lexists(path):
                     self.left_out.append(f"{domain}/{name}: {error}")
                 continue
             if _is_old(path):
@@ -112,14 +119,10 @@ class Harvest:
             try:
                 return Catalogue.open(self._directory, read_only=True, thorough=True)
             except CatalogueError as error:
-                self.left_out.append(f"{error}; made another one from the bundles, for this time only")
-        elif not self._has_bundles():
+                self.remarks.append(f"{error}; made another one from the bundles, for this time only")
+        elif not has_bundles(self._directory):
             raise NoCrawl(f"there are no pages in {self._directory.absolute()}: say which work folder with --dir")
         return self._made()
-
-    def _has_bundles(self) -> bool:
-        directory = self._directory
-        return directory.is_dir() and any(bundle_names_in(directory, domain) for domain in domains_in(directory))
 
     def _made(self) -> Catalogue:
         """A catalogue of our own: Pages/ may be a copy without one, and it is not ours to write there."""

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common.ending import Ending
+from common.ending import INTERRUPTED, Ending
 from common.errors import ConfigError
 from common.files import refuse_strangers
 from common.lifeline import end_with_parent
@@ -16,7 +16,6 @@ from common.lifeline import end_with_parent
 INDEX_NAME = "index.txt"  # beside the folders of the hosts
 _WRITTEN = (0, 1)  # 1: something is left out
 _LOOK_SECONDS = 0.1
-INTERRUPTED = 130  # as shells count a program that SIGINT ended
 
 
 def prepare(folder: Path) -> None:

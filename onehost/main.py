@@ -13,8 +13,9 @@ from typing import IO, TYPE_CHECKING
 
 from common import VERSION
 from common.config import add_common_options, add_options, from_options, given_options
+from common.console import show_all_characters
 from common.contact import missing_contact
-from common.ending import Ending
+from common.ending import INTERRUPTED, Ending
 from common.errors import ConfigError, PavoukError, RemoteUnavailable
 from common.files import private_folder, publish, refuse_strangers
 from common.handles import let_go
@@ -25,7 +26,7 @@ from common.settings import Settings, UrlServerSettings, default_of
 from common.tokens import VARIABLE
 from common.urls import host_of
 from common.wire import Totals
-from onehost.copies import INTERRUPTED, folder_options, lay_out, prepare
+from onehost.copies import folder_options, lay_out, prepare
 from onehost.crawler_options import CrawlerOptions, take_over
 from onehost.parts import SHARED_PORT, Part, PartFailed, held_port, open_log
 
@@ -58,6 +59,7 @@ class _Interrupted(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawl; returns the exit code."""
+    show_all_characters()
     options = parser().parse_args(argv)
     try:
         ending = Ending(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

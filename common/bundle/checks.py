@@ -24,6 +24,7 @@ _SHA1 = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DATA_NAME = re.compile(r"data\.(?:[a-z0-9]{1,8}|source\.xml)")
 _WORD = re.compile(r"[!-~]{0,250}")  # a media type or an encoding: ASCII without blanks, or nothing
+_VISIBLE = re.compile(r"[!-~]+")  # as addresses and identities are; others could write on an operator's terminal
 _ORIGIN = re.compile(r"https?://[^/]+(?=/)")
 _TEXTS = (
     "url", "original_url", "final_url", "title", "content_type", "encoding", "etag", "last_modified", "server_date",
@@ -73,6 +74,7 @@ class EntryCheck:
         self._domain = head.domain
         self._latest = head.created + CLOCK_SECONDS
         self._origins: set[str] = set()  # of this domain
+        self._digests: set[str] = set()  # of the pages so far: a job has each URL once
 
     def __call__(self, entry: "PageEntry") -> None:
         meta = entry.meta
@@ -86,12 +88,14 @@ class EntryCheck:
         _expect(_WORD.fullmatch(meta.content_type), "content_type", meta.content_type)
         _expect(_WORD.fullmatch(meta.encoding), "encoding", meta.encoding)
         self._check_addresses(entry)
+        _expect(meta.digest not in self._digests, "digest (of an earlier page)", meta.digest)
+        self._digests.add(meta.digest)
 
     def _check_addresses(self, entry: "PageEntry") -> None:
         meta, address = entry.meta, entry.meta.original_url
         _expect(is_plain_address(address) or resolve(address) == address, "original_url", address)
         for name, url in (("original_url", address), ("url", meta.url), ("final_url", meta.final_url)):
-            _expect(self._is_here(url), name, url)
+            _expect(_VISIBLE.fullmatch(url) and self._is_here(url), name, url)
         own = hashlib.sha1(meta.url.encode(), usedforsecurity=False).hexdigest()
         _expect(meta.digest == own, "digest", meta.digest)
         _expect(entry.folder == page_folder(address), "folder", entry.folder)

@@ -16,7 +16,7 @@ from server.admin.findings import Findings
 from server.admin.merging import Merge
 from server.admin.remote import Remote
 from server.catalogue import FILE_NAME, Catalogue, CorruptCatalogue
-from server.catalogue.stored import bundle_names_in, domains_in
+from server.catalogue.stored import has_bundles
 from server.frontier.audit import Findings as TableFindings
 from server.frontier.audit import audit
 from server.frontier.claims import Claims
@@ -91,11 +91,6 @@ def _without_catalogue(store: Store, pages: Path, damage: str) -> Examination:
     if damage:
         found.differences.add(kinds.CATALOGUE_WRONG, damage)
     return result
-
-
-def has_bundles(pages: Path) -> bool:
-    """Whether a single bundle is there."""
-    return pages.is_dir() and any(bundle_names_in(pages, domain) for domain in domains_in(pages))
 
 
 def _take_tables(tables: TableFindings, found: Findings) -> None:

@@ -13,7 +13,7 @@ from server.admin.findings import Findings
 from server.catalogue import Catalogue, StoredBundle
 from server.catalogue.apart import COUNTS, Judge
 from server.catalogue.rows import bundle_row, page_rows
-from server.catalogue.stored import bundle_names_in, stored_manifest
+from server.catalogue.stored import UnreadableFolder, bundle_names_in, stored_manifest
 from server.frontier.records import KEY_LENGTH
 
 _DIGEST, _SHA1 = 1, 6  # in a row of a page
@@ -35,13 +35,13 @@ OnTrouble = Callable[[Trouble], None]
 def arriving_keys(catalogue: Catalogue, pages: Path, judge: Judge) -> set[bytes]:
     """The keys of pages that count in bundles that are not catalogued yet; few, unless the catalogue is damaged."""
     keys: set[bytes] = set()
-    for path, stored in _pairs(catalogue, pages):
+    for path, stored in _pairs(catalogue, pages, lambda trouble: None):  # named when the bundles are looked at
         if stored is None:
             try:
                 manifest = stored_manifest(path)
                 rows = [(row[_DIGEST], row[_SHA1]) for row in page_rows(manifest)]
             except BundleError:
-                continue  # named when the bundles themselves are looked at
+                continue  # so is this
             reasons = judge(manifest.job, rows)
             keys.update(digest[:KEY_LENGTH] for (digest, _), why in zip(rows, reasons, strict=True) if why == COUNTS)
     return keys
@@ -52,9 +52,12 @@ def check_bundles(
     on_trouble: OnTrouble = lambda trouble: None,
 ) -> None:  # fmt: skip
     """Look at every bundle; unless `quick`, read it completely."""
-    for path, stored in _pairs(catalogue, pages):
+    for path, stored in _pairs(catalogue, pages, lambda trouble: found.differences.add(kinds.UNREADABLE, trouble)):
         try:
             size = path.stat().st_size
+        except PermissionError as error:
+            found.differences.add(kinds.UNREADABLE, f"{_name(path)}: {error.strerror}")
+            continue
         except OSError:
             found.differences.add(kinds.BUNDLE_GONE, f"{_name(path)} with {stored.pages if stored else 0} pages")
             on_trouble(Trouble(kinds.BUNDLE_GONE, path, stored))
@@ -69,10 +72,16 @@ def check_bundles(
                 on_trouble(Trouble(kind, path, stored))
 
 
-def _pairs(catalogue: Catalogue, pages: Path) -> Iterator[tuple[Path, StoredBundle | None]]:
+def _pairs(
+    catalogue: Catalogue, pages: Path, on_unreadable: Callable[[str], None]
+) -> Iterator[tuple[Path, StoredBundle | None]]:
     """Every bundle that is a file or catalogued. Files are listed first: what comes later is in the catalogue only."""
     for domain in catalogue.domains():
-        names = bundle_names_in(pages, domain)
+        try:
+            names = bundle_names_in(pages, domain)
+        except UnreadableFolder as error:
+            on_unreadable(str(error))
+            continue
         known = {bundle.name: bundle for bundle in catalogue.bundles_of(domain)}
         for name in sorted(names | known.keys()):
             yield pages / domain / name, known.get(name)

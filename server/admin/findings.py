@@ -55,6 +55,7 @@ BUNDLE_GONE = "bundle gone"  # catalogued, but there is no file
 NOT_CATALOGUED = "not catalogued"  # a file that the catalogue does not know
 CATALOGUE_WRONG = "catalogue wrong"  # it says something else than the manifest
 BUNDLE_BROKEN = "bundle broken"  # the file is not what its manifest says
+UNREADABLE = "unreadable"  # a folder or a bundle at which we may not look
 MANIFEST_GONE = "manifest gone"  # there is none beside the bundle, or it cannot be read
 
 # The kinds of notes.

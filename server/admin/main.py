@@ -11,7 +11,8 @@ from typing import Any
 
 from common import VERSION, logs
 from common.config import add_common_options, from_options
-from common.ending import raise_when_told
+from common.console import show_all_characters
+from common.ending import INTERRUPTED, raise_when_told
 from common.errors import PavoukError
 from common.files import keep_private
 from common.handles import let_go
@@ -22,20 +23,20 @@ from server.admin import show
 from server.admin.audit import copied, examine
 from server.admin.calling import NoCrawl, Verbs, has_crawl, opened_here, opened_store, running_server
 from server.admin.operator import Answer
-from server.admin.repair import repair
+from server.admin.repair import NOT_MENDED, repair
 from server.frontier.frontier import FrontierError
 from server.frontier.recovery import recover
 from server.frontier.store import StoreError
 from server.opening import STORE_FOLDER
 
 _MAX_BATCH_CHARACTERS = 64_000  # of URLs in one request
-_INTERRUPTED = 130
 _MAX_LOOKED_UP = 1_000  # start URLs whose hosts are looked up, as they may be private
 _Arguments = Callable[[argparse.Namespace], dict[str, Any]]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run crawlAdmin; returns the exit code."""
+    show_all_characters()
     try:
         raise_when_told()
         options = parser().parse_args(argv)
@@ -47,11 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # who reads our output has seen enough
         let_go(sys.stdout)
         return 1
-    except KeyboardInterrupt:
-        return _INTERRUPTED
     except (PavoukError, StoreError, FrontierError, OSError) as error:
         print(f"crawlAdmin: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
 
 
@@ -238,7 +239,14 @@ def _audit(options: argparse.Namespace, settings: Settings) -> int:
             seen = examine(store, settings.pages, quick=options.quick, since=since, max_body_bytes=most)
         answer = seen.found.as_json()
     _print(options, answer)
-    return 1 if (answer["left"] if options.repair else answer["differences"])["number"] else 0
+    return 1 if is_different(answer) else 0
+
+
+def is_different(answer: Answer) -> bool:
+    """Whether there are differences; after a repair, still."""
+    if "repaired" in answer:
+        return bool(answer["left"]["number"] or NOT_MENDED in answer["repaired"]["kinds"])
+    return bool(answer["differences"]["number"])
 
 
 def _audited_here(options: argparse.Namespace, settings: Settings) -> Answer:

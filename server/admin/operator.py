@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -122,13 +123,14 @@ class Operator:
     def _stored(self, digest: bytes) -> Answer:
         """Where the page is, as far as the catalogue is on this machine, and whether that page counts."""
         if not (self._settings.pages / FILE_NAME).exists():
-            return {"stored": [], "catalogue": "there is no catalogue here"}
+            return {"stored": [], "stored_number": 0, "catalogue": "there is no catalogue here"}
         try:
             with Catalogue.open(self._settings.pages, read_only=True) as catalogue:
-                found = catalogue.judged(digest, lambda *pages: self._frontier.claims().judge(*pages))
+                claims = cache(self._frontier.claims)  # made when the pages have been found
+                found, number = catalogue.told(digest, lambda *pages: claims().judge(*pages))
         except CatalogueError as error:
-            return {"stored": [], "catalogue": str(error)}
-        return {"catalogue": "", "stored": [_page(each) for each in found]}
+            return {"stored": [], "stored_number": 0, "catalogue": str(error)}
+        return {"catalogue": "", "stored": [_page(each) for each in found], "stored_number": number}
 
     def _blacklist(self, given: Arguments) -> Answer:
         chosen = self._failed(_outcome(given), _wanted_host(given))

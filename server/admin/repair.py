@@ -1,5 +1,6 @@
 """Mends what an audit has found, while urlServer is stopped. Says what it did; can be interrupted and run again."""
 
+import os
 from collections.abc import Callable, Container
 from contextlib import closing
 from datetime import UTC, datetime
@@ -16,13 +17,13 @@ from common.settings import Settings
 from common.urls import digest, identity, resolve
 from common.wire import FoundUrl
 from server.admin import findings as kinds
-from server.admin.audit import Examination, examine, has_bundles
+from server.admin.audit import Examination, examine
 from server.admin.bundles import Trouble
 from server.admin.findings import Findings, Listing
 from server.admin.merging import Merge
 from server.catalogue import Catalogue, StoredBundle
 from server.catalogue.apart import COUNTS
-from server.catalogue.stored import stored_manifest
+from server.catalogue.stored import has_bundles, stored_manifest
 from server.frontier.claims import Claim, Claims
 from server.frontier.frontier import Frontier
 from server.frontier.records import KEY_LENGTH, State, UrlState
@@ -30,6 +31,7 @@ from server.frontier.recount import recount
 from server.frontier.store import Store, Table, Write
 from server.opening import reopened
 
+NOT_MENDED = "not mended"  # what is said of a difference that stays
 _QUARANTINE = ".quarantine"
 _BATCH = 1_000  # URLs in one change
 _OPEN = (State.QUEUED, State.WAITING)
@@ -55,7 +57,7 @@ def repair(store: Store, settings: Settings, seen: Examination, quick: bool, bel
                 done.add("catalogued", f"{number} bundles; the catalogue was missing or damaged")
                 seen = examine(store, pages, quick=quick, max_body_bytes=settings.url_server.max_body_bytes)
             frontier = reopened(store, settings, SystemClock())
-            _Repair(store, frontier, catalogue, settings, done, believe).run(seen.troubles)
+            _Repair(store, frontier, catalogue, settings, done, believe).run(seen)
     store.sync()
     return done
 
@@ -73,17 +75,20 @@ class _Repair:
         self._trusted = {Claim.HELD, Claim.FALSE} if believe else {Claim.HELD}  # claims that are made good
         self._bad: set[PurePosixPath] = set()  # bundles that are gone or broken
 
-    def run(self, troubles: list[Trouble]) -> None:
+    def run(self, seen: Examination) -> None:
         mend: dict[str, Callable[[Trouble], None]] = {
-            kinds.BUNDLE_GONE: self._crawl_again,
+            kinds.BUNDLE_GONE: self._take_leave,
             kinds.BUNDLE_BROKEN: self._quarantine,
             kinds.MANIFEST_GONE: self._write_manifest,
             kinds.CATALOGUE_WRONG: self._catalogue_anew,
         }
-        self._bad = {PurePosixPath(_name(item.path)) for item in troubles if item.kind in _LOST_KINDS}
-        for trouble in troubles:
+        self._bad = {PurePosixPath(_name(item.path)) for item in seen.troubles if item.kind in _LOST_KINDS}
+        for trouble in seen.troubles:
             if trouble.kind in mend:
-                mend[trouble.kind](trouble)
+                try:
+                    mend[trouble.kind](trouble)
+                except (BundleError, OSError) as error:  # it has become worse since the audit, or is not ours to move
+                    self._done.add(NOT_MENDED, f"{_name(trouble.path)}: {error}")
         changes = self._catalogue.reconcile()
         if changes.added:
             self._done.add("catalogued", f"{changes.added} bundles that were not")
@@ -91,15 +96,28 @@ class _Repair:
             self._done.add("dropped", f"{changes.dropped} bundles that are gone, from the catalogue")
         for bundle in self._catalogue.bundles():
             self._settle_pages_of(bundle)
-        self._settle_missing()
+        if seen.found.differences.kinds[kinds.UNREADABLE]:
+            self._done.add(NOT_MENDED, "what is unreadable: missing pages may be there, so none is forgotten")
+        else:
+            self._settle_missing()
 
     # --- bundles -----------------------------------------------------------------------------------------------
+
+    def _take_leave(self, trouble: Trouble) -> None:
+        """Of a bundle that cannot be looked at. There may be something of its name all the same: a link to nowhere."""
+        if os.path.lexists(trouble.path):
+            self._quarantine(trouble)
+        else:
+            self._crawl_again(trouble)
 
     def _crawl_again(self, trouble: Trouble) -> None:
         """Before the catalogue forgets a bundle: it is the last to know the addresses of its pages."""
         lost: dict[bytes, str] = {}
-        for row in self._catalogue.rows_of(trouble.stored) if trouble.stored else ():
-            if not self._has_page(row[1], {COUNTS, *self._trusted}):
+        rows = self._catalogue.rows_of(trouble.stored) if trouble.stored else []
+        states = self._frontier.states([row[1][:KEY_LENGTH] for row in rows])
+        for row, state in zip(rows, states, strict=True):
+            # of the others nothing is lost; what is queued again already is not looked for in all bundles once more
+            if state is not None and state.is_visited and not self._has_page(row[1], {COUNTS, *self._trusted}):
                 lost[row[1][:KEY_LENGTH]] = _address(row[1], row[2], row[3])
         if number := self._frontier.crawl_again(lost.items()):
             self._done.add("queued again", f"{number} URLs whose pages were in {_name(trouble.path)}")
@@ -115,7 +133,7 @@ class _Repair:
         folder.mkdir(exist_ok=True)
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for path in (trouble.path, manifest_path(trouble.path)):
-            if path.exists():
+            if os.path.lexists(path):
                 path.rename(folder / f"{now}-{path.name}"[:255])
         sync_directory(trouble.path.parent)
         self._done.add("quarantined", f"{_name(trouble.path)}, now in {_QUARANTINE}")
@@ -132,6 +150,8 @@ class _Repair:
 
     def _settle_pages_of(self, bundle: StoredBundle) -> None:
         """Pages that nobody reported: their links are taken in as the report would have done, then they are done."""
+        if bundle.path in self._bad:  # it could not be moved away; its URLs are queued again
+            return
         rows = [row for row in self._catalogue.rows_of(bundle) if _is_sound(row[1], row[2])]
         judge = Claims(self._store)
         claims = judge.judge(bundle.job, [(row[1], row[6]) for row in rows])
@@ -143,10 +163,9 @@ class _Repair:
                 wanted[row[1][:KEY_LENGTH]] = row[2]
             if claim in self._trusted and (is_open or self._is_needed(row[1], claim, state)):
                 doubtful.append((row[1], row[6]))
-        if notes := judge.noted(bundle.job, doubtful):
+        notes = judge.noted(bundle.job, doubtful)
+        if (wanted or notes) and self._settle(bundle, wanted, notes) and notes:
             self._done.add("confirmed", f"{len(doubtful)} pages in {bundle.path}")
-        if wanted or notes:
-            self._settle(bundle, wanted, notes)
 
     def _is_needed(self, digest: bytes, claim: Claim, state: UrlState | None) -> bool:
         """Whether a page of a URL that has ended shall count: what is believed; else only if no other one does."""
@@ -154,22 +173,26 @@ class _Repair:
             return True
         return state is not None and state.has_page and not self._has_page(digest, {COUNTS})
 
-    def _settle(self, bundle: StoredBundle, wanted: dict[bytes, str], notes: list[Write]) -> None:
-        new = self._take_links(self._pages / bundle.path, wanted) if wanted else 0
+    def _settle(self, bundle: StoredBundle, wanted: dict[bytes, str], notes: list[Write]) -> bool:
+        """False if it cannot be read, which is found only now when the audit was quick: then all stays as it is."""
+        try:
+            new = self._take_links(self._pages / bundle.path, wanted)
+        except BundleError as error:
+            self._done.add(NOT_MENDED, f"{bundle.path}: {error}; an audit that is not quick names it")
+            return False
         number = self._frontier.mark_stored(wanted.items(), notes)
         if number:
             self._done.add("settled", f"{number} URLs whose pages are in {bundle.path}; {new} new links")
+        return True
 
     def _take_links(self, path: Path, wanted: dict[bytes, str]) -> int:
+        """Reads all of the bundle, also for one whose links are known: what cannot be read does not count."""
         new = 0
-        try:
-            for entry, _, xml in read_pages(path, self._max_body_bytes):
-                url = wanted.get(bytes.fromhex(entry.meta.digest)[:KEY_LENGTH])
-                if url is not None:
-                    depth = self._frontier.explain(url).depth + 1
-                    new += self._frontier.add([FoundUrl(link, depth) for link in links_in(xml)])
-        except BundleError as error:  # found only now: the audit was quick
-            self._done.add("not read", f"{_name(path)}: {error}; its links are not taken in")
+        for entry, _, xml in read_pages(path, self._max_body_bytes):
+            url = wanted.get(bytes.fromhex(entry.meta.digest)[:KEY_LENGTH])
+            if url is not None:
+                depth = self._frontier.explain(url).depth + 1
+                new += self._frontier.add([FoundUrl(link, depth) for link in links_in(xml)])
         return new
 
     def _settle_missing(self) -> None:

@@ -107,6 +107,8 @@ def _explain(answer: Mapping[str, Any]) -> Iterator[Line]:
         yield "  as", f"{page['member']}, {size(page['size'])}, crawled {page['crawled']}"
         if not page["confirmed"]:
             yield "  not confirmed", page["doubt"]
+    if answer["stored_number"] > len(answer["stored"]):
+        yield "", f"and {answer['stored_number'] - len(answer['stored'])} more"
     if not answer["stored"]:
         yield "stored", answer["catalogue"] or "no"
 

@@ -4,7 +4,8 @@ A view with the name of the table hides them from every statement that says `pag
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -13,6 +14,7 @@ from server.catalogue.rows import StoredPage, stored_page
 
 COUNTS = 0
 REPEATED = -1  # its job has stored that URL before: the first one to come counts
+MOST_TOLD = 200  # pages of one URL, when a person asks
 
 # Is given a job, and digests of URL and body of each page; says COUNTS of each, or why not.
 Judge = Callable[[str, Sequence[tuple[bytes, bytes]]], Sequence[int]]
@@ -89,15 +91,26 @@ def pages_of(database: sqlite3.Connection, digest: bytes) -> list[Apart]:
     return [Apart(stored_page(row[2:]), row[0], row[1]) for row in database.execute(_OF, (digest,))]
 
 
-def judged(database: sqlite3.Connection, digest: bytes, judge: Judge) -> list[Apart]:
-    """All that is stored of one URL, oldest first, by the same rules as with all pages."""
-    found, jobs = list[Apart](), set[str]()
-    for job, *columns in database.execute(_ALL_OF, (digest,)).fetchall():
+def judged(database: sqlite3.Connection, digest: bytes, judge: Judge) -> Iterator[Apart]:
+    """All that is stored of one URL, in the order in which it came, by the same rules as with all pages."""
+    jobs = set[str]()
+    for job, *columns in database.execute(_ALL_OF, (digest,)):
         page = stored_page(columns)
         why = int(judge(job, [(page.digest, page.sha1)])[0])
         if why == COUNTS and job in jobs:
             why = REPEATED
         if why == COUNTS:
             jobs.add(job)
-        found.append(Apart(page, job, why))
-    return sorted(found, key=lambda each: each.page.crawl_time)
+        yield Apart(page, job, why)
+
+
+def most_telling(pages: Iterable[Apart]) -> tuple[list[Apart], int]:
+    """At most MOST_TOLD of so many pages, oldest first: the last that count, then the first that do not."""
+    counting, others, number = deque[Apart](maxlen=MOST_TOLD), list[Apart](), 0
+    for number, page in enumerate(pages, start=1):  # noqa: B007
+        if page.why == COUNTS:
+            counting.append(page)
+        elif len(others) < MOST_TOLD:
+            others.append(page)
+    told = [*counting, *others][:MOST_TOLD]
+    return sorted(told, key=lambda each: each.page.crawl_time), number

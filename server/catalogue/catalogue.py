@@ -1,5 +1,6 @@
 """The catalogue as an object with few verbs. It never changes a bundle, and trusts no manifest unchecked."""
 
+import os
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from server.catalogue import apart
 from server.catalogue import database as db
 from server.catalogue.apart import Apart, Judge
 from server.catalogue.rows import StoredBundle, StoredPage, bundle_row, page_rows, stored_bundle, stored_page
-from server.catalogue.stored import bundle_names_in, domains_in, stored_manifest
+from server.catalogue.stored import UnreadableFolder, bundle_names_in, domains_in, stored_manifest
 
 _BATCH = 200  # bundles in one transaction when many are missing
 _BATCH_PAGES = 20_000  # about 30 MB of memory
@@ -172,10 +173,15 @@ class Catalogue:
         with db.mapped():
             return apart.pages_of(self._database, digest)
 
-    def judged(self, digest: bytes, judge: Judge) -> list[Apart]:
-        """Every stored version of one URL, oldest first, and whether it counts; without a walk over all pages."""
+    def judged(self, digest: bytes, judge: Judge) -> Generator[Apart, None, None]:
+        """Every stored version of one URL, as it came, and whether it counts; without a walk over all pages. `judge` is
+        called when all of them have been found."""
         with db.mapped():
-            return apart.judged(self._database, digest, judge)
+            yield from apart.judged(self._database, digest, judge)
+
+    def told(self, digest: bytes, judge: Judge) -> tuple[list[Apart], int]:
+        """The same for a person, oldest first: not more than one reads, and how many there are."""
+        return apart.most_telling(self.judged(digest, judge))
 
     def pages_of(self, digest: bytes) -> list[StoredPage]:
         """Every stored version of a URL, oldest first."""
@@ -233,8 +239,7 @@ class Catalogue:
         """Add stored bundles that are missing here, drop those that are gone. Lists every folder once."""
         added, dropped = 0, 0
         broken: list[tuple[str, str]] = []
-        for domain in self.domains():
-            stored = bundle_names_in(self._directory, domain)
+        for domain, stored in self._listed(broken):
             known = self._names_of(domain)
             dropped += self._drop(domain, known - stored)
             missing = [self._directory / domain / name for name in sorted(stored - known)]
@@ -247,16 +252,24 @@ class Catalogue:
 
         `verify` also reads every bundle as a whole, and leaves out those that have another digest.
         """
+        added, dropped = 0, 0
         broken: list[tuple[str, str]] = []
         with self._transaction():
-            dropped = self._database.execute("DELETE FROM bundle").rowcount
-            added = self._insert_all(self._all_sound(broken, verify))
+            for domain, stored in self._listed(broken):
+                dropped += self._database.execute("DELETE FROM bundle WHERE domain = ?", (domain,)).rowcount
+                paths = [self._directory / domain / name for name in sorted(stored)]
+                added += self._insert_all(_sound(paths, broken, verify))
         return Changes(added, dropped, tuple(broken))
 
-    def _all_sound(self, broken: list[tuple[str, str]], verify: bool) -> Iterator[tuple[Path, Manifest]]:
-        for domain in domains_in(self._directory):
-            names = sorted(bundle_names_in(self._directory, domain))
-            yield from _sound([self._directory / domain / name for name in names], broken, verify)
+    def _listed(self, broken: list[tuple[str, str]]) -> Iterator[tuple[str, set[str]]]:
+        """Each domain and the names of its bundles. One that cannot be listed goes to `broken`: all stays as it is."""
+        for domain in self.domains():
+            try:
+                stored = bundle_names_in(self._directory, domain)
+            except UnreadableFolder as error:
+                broken.append((domain, str(error)))
+            else:
+                yield domain, stored
 
     def domains(self) -> list[str]:
         """All domains that have a folder or are catalogued."""
@@ -271,7 +284,7 @@ class Catalogue:
 
     def _drop(self, domain: str, names: Iterable[str]) -> int:
         # Looked at once more: it may have come since the folder was listed.
-        gone = [(domain, name) for name in names if not (self._directory / domain / name).exists()]
+        gone = [(domain, name) for name in names if not os.path.lexists(self._directory / domain / name)]
         if gone:
             with self._transaction():
                 self._database.executemany("DELETE FROM bundle WHERE domain = ? AND name = ?", gone)

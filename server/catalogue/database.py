@@ -30,6 +30,8 @@ def mapped() -> Iterator[None]:
     """Turns what SQLite raises into CatalogueError."""
     try:
         yield
+    except UnicodeDecodeError as error:  # of the words in which SQLite tells what is wrong with a damaged schema
+        raise damaged("its schema is no text") from error
     except sqlite3.Error as error:
         if _tells_of_damage(error):
             raise damaged(str(error)) from error
@@ -46,9 +48,11 @@ def damaged(what: str) -> CorruptCatalogue:
 def _tells_of_damage(error: sqlite3.Error) -> bool:
     if "decode to UTF-8" in str(error):  # raised by the module, which gives it no code
         return True
+    code: int = getattr(error, "sqlite_errorcode", 0)
     # SQLITE_ERROR is a wrong statement; ours are right, so it is the file that lacks a table.
     codes = sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
+    # The last: a journal from which who may write would roll the file back. Ours has none, but while it is made.
+    return code & 0xFF in codes or code == sqlite3.SQLITE_READONLY_ROLLBACK
 
 
 def check_integrity(database: sqlite3.Connection) -> None:
@@ -94,7 +98,7 @@ def move_aside(file: Path, reason: CorruptCatalogue) -> None:
     """Give a bad file another name, so that a new one can be made."""
     suffix = f".bad-{int(time.time())}"
     log.warning("%s; moved aside as %s%s, the bundles give a new one", reason, file.name, suffix)
-    for ending in ("", "-wal", "-shm"):
+    for ending in ("", "-wal", "-shm", "-journal"):
         part = file.with_name(file.name + ending)
         if part.exists():
             part.rename(file.with_name(file.name + suffix + ending))

@@ -106,7 +106,7 @@ def _without_page(core: Core, change: Change, key: bytes) -> Host | None:
     """Take a URL out of its state that is done, or waits for another visit. None if it is in any other."""
     packed = core.store.get(Table.URLS, key)
     state = UrlState.unpacked(packed) if packed else None
-    if state is None or not (state.state is State.DONE or state.was_stored):
+    if state is None or not state.is_visited:
         return None
     where = None if state.state is State.DONE else _entry_of(core, state)
     if state.state is not State.DONE and where is None:  # leased

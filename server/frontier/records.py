@@ -165,6 +165,11 @@ class UrlState:
         return self.was_stored or (self.state is State.DONE and self.outcome is Outcome.STORED)
 
     @property
+    def is_visited(self) -> bool:
+        """Done, or waits for another visit."""
+        return self.was_stored or self.state is State.DONE
+
+    @property
     def is_apart(self) -> bool:
         """Its entry, if it has one, is queued apart from those of new pages."""
         return self.was_stored or self.is_sitemap

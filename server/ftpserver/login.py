@@ -12,6 +12,7 @@ from server.lobby import STAY_SECONDS
 
 MAX_BYTES = 1000  # sent before the end of the login: ours takes 200
 MAX_LINES = 20  # ours takes 5
+MAX_ANSWERS = 100  # that the system does not take, because the client reads none; ours waits for each
 _BUFFER_BYTES = 1 << 16
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,14 @@ class Newcomer(FTPHandler):
         if self.ioloop is not self.server.ioloop:  # the first that its own thread does
             self._idler = self.ioloop.call_later(self.timeout, self.handle_timeout, _errback=self.handle_error)
             self.call_later(0, self._go_on)
+
+    def push(self, data: bytes) -> None:
+        """Every answer goes out here. What the client does not read stays in memory, and it may send without end."""
+        if len(self.producer_fifo) < MAX_ANSWERS:
+            super().push(data)
+        elif not self._closed:
+            log.warning("%s: does not read its answers", self.remote_ip)
+            self.end("")
 
     def collect_incoming_data(self, data: bytes) -> None:
         self._bytes_left -= len(data)

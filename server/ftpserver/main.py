@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from common import VERSION, logs
 from common.config import add_common_options, add_options, from_options
-from common.ending import Ending
+from common.console import show_all_characters
+from common.ending import INTERRUPTED, Ending
 from common.errors import PavoukError
 from common.secrets import check_exposure, host_secret
 from common.settings import Settings
@@ -22,14 +23,17 @@ log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ftpServer; returns the exit code."""
+    show_all_characters()
     options = _parser().parse_args(argv)
     try:
         settings = from_options(options, ("ftp_server",))
         logs.set_up(settings.ftp_server.log_level)
         return _rebuild(settings) if options.rebuild_catalogue else _serve(settings, options.shared_port)
-    except PavoukError as error:
+    except (PavoukError, OSError) as error:
         print(f"ftpServer: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:  # a server ends in its own way
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -41,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--rebuild-catalogue", action="store_true",
         help="Read all stored bundles, make the catalogue anew, report broken bundles, and end "
-        "(exit code 1 if there are any). No ftpServer may run meanwhile.",
+        "(exit code 1 if there are any). Not while an ftpServer of ours runs there; another FTP server may.",
     )  # fmt: skip
     parser.add_argument(
         "--shared-port", action="store_true",

@@ -12,6 +12,7 @@ from itertools import chain
 from common import VERSION, heap, logs
 from common.clock import Clock, SystemClock
 from common.config import add_common_options, add_options, from_options
+from common.console import show_all_characters
 from common.ending import Ending
 from common.errors import ConfigError, PavoukError
 from common.files import keep_private, private_folder, publish
@@ -41,6 +42,7 @@ _log = logging.getLogger(__name__)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run urlServer; returns the exit code."""
+    show_all_characters()
     try:
         options = _parser().parse_args(argv)
         keep_private()

@@ -9,7 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +20,7 @@ from client.spool import REPORT_NAME
 from common.clock import SystemClock
 from common.settings import Settings
 from common.wire import FoundUrl, Outcome, Report, UrlResult
+from export import main as crawl_export
 from export.stored import Harvest
 from server.admin import main as crawl_admin
 from server.admin.operator import Operator
@@ -82,11 +83,22 @@ def deleted(path: Path) -> None:
 DOMAINS = [f"d{number}.example" for number in range(6)]
 PAGES = 40  # of each: several blocks of the file, in trees of two levels
 
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")  # SQLite rolls back by what begins so
+
 CATALOGUE_DAMAGES: dict[str, Damage] = {
     "a byte of the head": flipped(0.0),
     "the size of its blocks": lambda path: _set(path, 16, b"\x03\x01"),
     "the form of its text": lambda path: _set(path, 56, b"\0\0\0\x09"),
     "its schema": lambda path: _set(path, path.read_bytes().index(b"CREATE TABLE page"), b"CREATE TABLE qage"),
+    "its schema, which is no text": lambda path: _set(
+        path, path.read_bytes().index(b"domain  TEXT    NOT NULL") + 22, bytes([ord("L") ^ 0x80])
+    ),
+    "its schema, which is text no more": lambda path: _set(
+        path, path.read_bytes().index(b"CREATE TABLE bundle") + 13, b"\xff\xfe\xfd\xfc\xfb\xfa"
+    ),
+    "a journal of another program": lambda path: _with_beside(path, "-journal", _JOURNAL + bytes(4_000)),
+    "a journal of rubbish": lambda path: _with_beside(path, "-journal", _JOURNAL + b"\x07rubbish" * 1_000),
+    "a log of rubbish": lambda path: _with_beside(path, "-wal", b"\x37\x7f\x06\x82rubbish" * 1_000),
     "the version": lambda path: _set(path, 60, b"\0\0\0\x07"),
     "the first tenth": zeroed(0.1),
     "a third": zeroed(0.35),
@@ -106,6 +118,10 @@ def _set(path: Path, position: int, value: bytes) -> None:
     data = bytearray(path.read_bytes())
     data[position : position + len(value)] = value
     path.write_bytes(bytes(data))
+
+
+def _with_beside(path: Path, ending: str, data: bytes) -> None:
+    path.with_name(path.name + ending).write_bytes(data)
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +204,55 @@ def test_ftp_server_starts_with_a_damaged_catalogue(crawled: Path, work: Path, d
     bundle.unlink()
     assert admin(work, "audit", "--repair") == 0
     assert rows(work) == rows(crawled)
+
+
+# --- a folder of Pages/ that may not be looked at ----------------------------------------------------------------
+
+
+def closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For root there is no such folder."""
+    iterdir = Path.iterdir
+
+    def refuses(self: Path) -> Iterator[Path]:
+        if self == folder:
+            raise PermissionError(13, "Permission denied", str(self))
+        return iterdir(self)
+
+    monkeypatch.setattr(Path, "iterdir", refuses)
+
+
+@pytest.mark.parametrize("has_catalogue", [True, False])
+def test_a_folder_that_cannot_be_listed_holds_up_no_other(
+    crawled: Path, work: Path, has_catalogue: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing in it is forgotten, and the rest is rebuilt, mended and exported."""
+    truth = rows(crawled)
+    if not has_catalogue:
+        (work / "Pages" / FILE_NAME).unlink()
+    closed(work / "Pages" / DOMAINS[0], monkeypatch)
+    is_exported = PAGES * (len(DOMAINS) - (not has_catalogue))
+    assert crawl_export.main(["index", "--output", str(work / "index.txt"), "--dir", str(work)]) == 1
+    told = capfd.readouterr().err
+    assert f"{DOMAINS[0]} cannot be listed: Permission denied" in told
+    assert f"{is_exported} pages in {work / 'index.txt'}; 1 times something was left out" in told
+    assert ftp_server.main(["--rebuild-catalogue", "--dir", str(work)]) == 1
+    assert f"broken: {DOMAINS[0]}: " in capfd.readouterr().out
+    assert admin(work, "audit") == 1
+    assert "unreadable" in capfd.readouterr().out
+    assert admin(work, "audit", "--repair") == 1
+    monkeypatch.undo()
+    assert admin(work, "audit", "--repair") == 0
+    assert admin(work, "audit") == 0
+    assert sorted(map(repr, rows(work))) == sorted(map(repr, truth))
+    assert exported(work) == exported(crawled), "no page is fetched again"
+
+
+def test_a_catalogue_for_this_time_leaves_nothing_out(work: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    _set(work / "Pages" / FILE_NAME, 0, b"no database at all" * 1_000)
+    assert crawl_export.main(["index", "--output", str(work / "index.txt"), "--dir", str(work)]) == 0
+    told = capfd.readouterr().err
+    assert "made another one from the bundles, for this time only" in told
+    assert "left out" not in told
 
 
 # --- the frontier's log -----------------------------------------------------------------------------------------

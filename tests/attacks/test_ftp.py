@@ -358,6 +358,38 @@ def test_logged_in_and_idle(
         uploader.close()
 
 
+@pytest.mark.parametrize("command", ["HELP", "FEAT", "CWD /" + "x" * 1_000])
+def test_answers_that_nobody_reads_are_not_kept(door: Door, command: str) -> None:
+    """Each is a hundred times as long as what was sent for it, some of them."""
+    lines = f"{command}\r\n".encode() * (1 + 20_000 // len(command))
+    with silent_client(door) as connection, pytest.raises((ConnectionError, ssl.SSLError)):
+        send_on(connection, lines)
+    with door.attack(only_a_name, "127.0.0.1") as another:
+        assert another.recv(3) == b"220"
+
+
+def send_on(connection: socket.socket, lines: bytes) -> None:
+    began = time.monotonic()
+    while time.monotonic() - began < SOON_SECONDS:
+        connection.sendall(lines)
+
+
+@contextlib.contextmanager
+def silent_client(door: Door) -> Iterator[socket.socket]:
+    """One that has logged in, for which the system keeps few answers."""
+    with socket.socket() as plain:
+        plain.settimeout(20)
+        for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            plain.setsockopt(socket.SOL_SOCKET, buffer, 4_096)
+        plain.connect(("127.0.0.1", door.server.port))
+        with secured(plain) if door.uploader()._context else plain as connection:
+            connection.sendall(f"USER {FTP_USER}\r\nPASS {ftp_password(TOKEN)}\r\n".encode())
+            heard = b""
+            while b"\r\n230 " not in heard:
+                heard += connection.recv(1_000)
+            yield connection
+
+
 def test_a_transfer_that_crawls_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A byte now and then keeps no data connection open."""
     monkeypatch.setattr("server.ftpserver.session.DataChannel.timeout", 0.5)
@@ -381,7 +413,7 @@ def test_the_limits_are_those_of_the_manual() -> None:
     for words in (
         f"{lobby.STAY_SECONDS:g} seconds", f"{lobby.MAX_WAITING} connections",
         f"{lobby.MAX_WAITING_PER_NETWORK} from one", f"{login.MAX_BYTES:,} bytes",
-        f"{login.MAX_LINES} lines", f"{IDLE_SECONDS:g} seconds",
+        f"{login.MAX_LINES} lines", f"{login.MAX_ANSWERS} answers", f"{IDLE_SECONDS:g} seconds",
         "1,000 bytes a second",
     ):  # fmt: skip
         assert words in manual, words

@@ -18,6 +18,7 @@ import pytest
 from common.bundle import manifest_path, read_manifest
 from common.clock import SystemClock
 from common.settings import Settings, UrlServerSettings
+from common.urls import digest
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from export import main as export_main
 from export.index import read
@@ -39,10 +40,20 @@ from tests.processes import ROOT
 SHA1 = "0" * 40
 OTHER = page_url("victim.example", 0)
 NOT_OF_ANOTHER_TYPE = [None, True, [], {}]
+ON_THE_TERMINAL = [
+    "https://a.example/\x1b[2J\x1b[1;1Hall is well", "https://a.example/\ndifferences  0", "https://a.example/ x",
+    "https://a.example/\x7f", "https://a.example/\x9b2J", "https://a.example/\u202eknalb", "https://a.example/\xe4",
+]  # fmt: skip
 FIELDS: dict[str, list[Any]] = {
-    "url": [OTHER, "https://a.example", "/etc/x", "", "javascript:x", "https://a.example/\ud800", "x" * 30_000, 7],
-    "original_url": [OTHER, "https://a.example/../x", "https://a.example/a b", "ftp://a.example/page0.html", "", 7],
-    "final_url": [OTHER, "", "file:///etc/passwd", 7],
+    "url": [
+        OTHER, "https://a.example", "/etc/x", "", "javascript:x", "https://a.example/\ud800", "x" * 30_000, 7,
+        *ON_THE_TERMINAL,
+    ],
+    "original_url": [
+        OTHER, "https://a.example/../x", "https://a.example/a b", "ftp://a.example/page0.html", "", 7,
+        *ON_THE_TERMINAL,
+    ],
+    "final_url": [OTHER, "", "file:///etc/passwd", 7, *ON_THE_TERMINAL],
     "title": ["\udc00", "x" * 30_000, 7],
     "crawl_time": [9e11, -1, "now", CREATED + 1_000_000, float("nan"), float("inf"), 10**400],
     "status": ["200", 200.0, -1, 0, 10**30],
@@ -128,6 +139,12 @@ def test_a_line_that_is_none_is_no_traceback(send: Callable[[Path], None], tmp_p
         send(Forgery(line=line).write(tmp_path))
 
 
+def test_a_page_twice_is_refused(send: Callable[[Path], None], tmp_path: Path) -> None:
+    """A job has each URL once; of one URL 100,000 times all that is stored is looked at for each of them."""
+    with pytest.raises(Refused, match=r"line 3: the manifest has a bad digest \(of an earlier page\)"):
+        send(Forgery(rows=2).write(tmp_path))
+
+
 def test_a_bundle_from_the_future_is_refused(send: Callable[[Path], None], tmp_path: Path) -> None:
     """It would be the newest revision of its pages for years."""
     with pytest.raises(Refused, match="from the future"):
@@ -186,6 +203,20 @@ def test_every_reader_names_it_and_goes_on(
     assert not bundle.exists(), "in quarantine"
     assert run(admin_main.main, crawl, "audit") == 0
     assert run(export_main.main, crawl, "index", "--output", str(crawl / "index.txt")) == 0
+
+
+@pytest.mark.parametrize(
+    ("module", "command"), [("server.admin.main", ["audit"]), ("server.ftpserver.main", ["--rebuild-catalogue"])]
+)
+def test_words_that_the_terminal_has_no_characters_for(crawl: Path, module: str, command: list[str]) -> None:
+    assert run(ftp_main.main, crawl, "--rebuild-catalogue") == 0
+    Forgery(row={"content_type": "\u0100"}).write(crawl / "Pages")
+    done = subprocess.run(
+        [sys.executable, "-m", module, *command, "--dir", str(crawl)], cwd=ROOT, capture_output=True, timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert rb"a bad content_type: '\u0100'" in done.stdout
 
 
 XML = b"""<?xml version="1.0" encoding="x-nope"?>\n<page/>"""
@@ -431,7 +462,7 @@ MANIFEST_BOMBS: dict[str, Callable[[], bytes]] = {
     "lines that are none": lambda: zstd_of_many([(Forgery(rows=0).lines(), 1), (b"{}\n" * 100_000, 500)]),
     "one line of many": lambda: zstd_of_many([(Forgery().lines()[:-1] + b"[", 1), (b"{}," * 100_000, 500)]),
     "sound lines": lambda: zstd_of_many([(Forgery(rows=0).lines(), 1), (_sound_line() * 1_000, 300)]),
-    "sound lines within the limit": lambda: zstd_of_many([(Forgery(rows=0).lines(), 1), (_sound_line() * 10, 290)]),
+    "sound lines within the limit": lambda: zstd_of_many([(Forgery(rows=0).lines() + _many_lines(2_900), 1)]),
     "no size": lambda: zstd_of_many([(b"\n" * 1_000_000, 1_000)], tells_size=False),
     "a large window": lambda: _with_window(27),
 }
@@ -439,6 +470,17 @@ MANIFEST_BOMBS: dict[str, Callable[[], bytes]] = {
 
 def _sound_line() -> bytes:
     return Forgery().lines().split(b"\n")[1] + b"\n"
+
+
+def _line_of_page(number: int) -> bytes:
+    """A sound line, of one of many pages."""
+    url, folder = page_url("a.example", number), f"a.example/page{number}.html"
+    own = {"url": url, "original_url": url, "final_url": url, "digest": digest(url).hex(), "folder": folder}
+    return json.dumps(json.loads(_sound_line()) | own).encode() + b"\n"
+
+
+def _many_lines(number: int) -> bytes:
+    return b"".join(map(_line_of_page, range(number)))
 
 
 def _with_window(log: int) -> bytes:
@@ -515,6 +557,7 @@ def _zeros() -> str:
     return hasher.hexdigest()
 
 
+_LONG = b"x" * 950 + "\U0001f600".encode()
 BUNDLE_BOMBS: dict[str, Callable[[], Forgery]] = {
     "a body of 1 GB, as the manifest says": lambda: Forgery(
         container="tar.bz2", body=b"", member_size=22 * len(ZEROS), packed_tail=_repeated(ZEROS, 22),
@@ -528,6 +571,12 @@ BUNDLE_BOMBS: dict[str, Callable[[], Forgery]] = {
     ),
     "a data.xml of 180 MB": lambda: Forgery(xml=b"<page>" + b" " * 180_000_000 + b"</page>"),
     "a data.xml with 50 million elements": lambda: Forgery(xml=b"<page>" + b"<a/>" * 45_000_000 + b"</page>"),
+    "a data.xml of addresses": lambda: Forgery(
+        xml=b"<page><links>%s</links></page>" % b"".join(b"<link url='/%d%s'/>" % (n, _LONG) for n in range(190_000))
+    ),
+    "a data.xml of wide characters": lambda: Forgery(
+        xml=b"<page><data><text>" + (b"a" * 60_000 + "\U0001f600".encode()) * 3_200 + b"</text></data></page>"
+    ),
     "a data.xml with one tag": lambda: Forgery(xml=b"<page><a " + b"a='' " * 30_000_000 + b"/></page>"),
     "a manifest of 1 GB": lambda: Forgery(container="tar.bz2", inside=bytes(1_000_000_000)),
     "a manifest of empty lines": lambda: Forgery(inside=b"\n" * 1_000_000_000),
@@ -575,7 +624,7 @@ def test_a_bomb_of_a_bundle_is_named_by_every_reader(crawl: Path, name: str) -> 
 
 def test_all_bodies_together_are_bounded(tmp_path: Path, send: Callable[[Path], None]) -> None:
     """None is larger than it may be; in 99 KB there cannot be 3 GB all the same."""
-    line = json.loads(_sound_line())
-    lines = json.dumps(line | {"size": 20_000_000}).encode() + b"\n"
+    lines = _many_lines(150).replace(b'"size": 21,', b'"size": 20000000,')
+    assert lines.count(b"20000000,") == 150
     with pytest.raises(Refused, match="more than can be in a bundle"):
-        send(Forgery(line=lines, rows=150).write(tmp_path))
+        send(Forgery(line=lines).write(tmp_path))

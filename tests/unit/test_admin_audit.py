@@ -1,5 +1,6 @@
 """The audit on a small crawl that is in order, and on the same crawl after one thing was broken; then the repair."""
 
+import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from common.settings import Settings
 from common.urls import digest
 from common.wire import FoundUrl, Outcome, Report, UrlResult
 from server.admin import findings as kinds
+from server.admin import main
 from server.admin.audit import Examination, examine
 from server.admin.findings import SHOWN, Listing
 from server.admin.repair import repair
@@ -259,6 +261,84 @@ def test_an_upload_that_was_not_reported(crawl: Crawl) -> None:
     assert crawl.state(url) is State.DONE
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["queued", "unknown"])
+def test_a_quick_repair_settles_nothing_that_cannot_be_read(crawl: Crawl, is_known: bool) -> None:
+    url = page_url("new.example", 0)
+    if is_known:
+        crawl.frontier().add([FoundUrl(url, 2)])
+    crawl.gave_back(9, url)
+    path = make_bundle(crawl.pages / "new.example", "new.example", crawl.job(9), pages=1)
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    flip_middle(path)
+    before = crawl.examine(quick=True)
+    done = repair(crawl.store, crawl.settings, before, quick=True)
+    assert done.kinds == {"not mended": 1}
+    assert crawl.state(url) is (State.QUEUED if is_known else None)
+    assert crawl.examine(quick=True).found.differences.first == before.found.differences.first != []
+    assert "quarantined" in assert_mended(crawl).kinds
+
+
+def test_a_quick_repair_confirms_nothing_that_cannot_be_read(crawl: Crawl) -> None:
+    """The URL is done, and its page is in no other bundle that counts."""
+    crawl.gave_back(9, *(page_url(DOMAINS[0], number) for number in range(PAGES)))
+    flip_middle(make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], crawl.job(9)))
+    crawl.bundles[0].unlink()
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    done = repair(crawl.store, crawl.settings, crawl.examine(quick=True), quick=True)
+    assert "confirmed" not in done.kinds
+    assert crawl.state(page_url(DOMAINS[0], 0)) is not State.DONE
+
+
+def flip_middle(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("target", ["nowhere", "itself"])
+def test_a_bundle_that_cannot_be_looked_at(crawl: Crawl, target: str) -> None:
+    path = crawl.bundles[0]
+    path.unlink()
+    path.symlink_to("/nowhere" if target == "nowhere" else path.name)
+    assert crawl.kinds() == {kinds.BUNDLE_GONE}
+    assert "quarantined" in assert_mended(crawl).kinds
+    assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_breaks_between_audit_and_repair_holds_up_nothing_else(crawl: Crawl, quick: bool) -> None:
+    first, second = crawl.bundles
+    manifest_path(first).unlink()
+    manifest_path(second).unlink()
+    seen = crawl.examine(quick)
+    assert set(seen.found.differences.kinds) == {kinds.MANIFEST_GONE}
+    first.write_bytes(b"rubbish")
+    done = repair(crawl.store, crawl.settings, seen, quick)
+    assert done.kinds == {"not mended": 1, "manifest written": 1}
+    assert first.name in done.first[0][1]
+    assert_mended(crawl)
+
+
+def test_a_bundle_that_cannot_be_moved_is_not_settled(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl.bundles[0].write_bytes(b"rubbish")
+    manifest_path(crawl.bundles[1]).unlink()
+    rename = Path.rename
+
+    def fails(self: Path, target: Any) -> Path:
+        if self == crawl.bundles[0]:
+            raise PermissionError(1, "Operation not permitted")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    done = crawl.repair()
+    assert main.is_different({"repaired": done.as_json(), "left": Listing().as_json()})
+    assert done.kinds == {"queued again": 1, "not mended": 1, "manifest written": 1}
+    assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+    assert kinds.BUNDLE_BROKEN in crawl.kinds()
+    monkeypatch.undo()
+    assert_mended(crawl)
+
+
 def test_links_of_an_unreported_page_are_taken_in(crawl: Crawl) -> None:
     meta = page_meta("http://l.example/", b"body", 1_700_000_000.0)
     crawl.store_bundle("l.example", meta, PageText([("http://l.example/one", "One"), ("http://l.example/two", "")]))
@@ -376,6 +456,50 @@ def test_a_page_that_is_stored_twice_under_one_job(crawl: Crawl) -> None:
     assert found.differences.first == [(kinds.STORED_TWICE, what)]
     crawl.repair()
     assert crawl.kinds() == {kinds.STORED_TWICE}, "that cannot be mended"
+
+
+def test_a_page_in_many_bundles_is_looked_for_once(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever can upload can name the page in each of a thousand bundles that are broken."""
+    for job in range(2, 12):
+        make_bundle(crawl.pages / DOMAINS[0], DOMAINS[0], str(job))
+    crawl.catalogue(lambda catalogue: catalogue.reconcile())
+    for bundle in (crawl.pages / DOMAINS[0]).glob("*.tar.bz2"):
+        bundle.unlink()
+    looked, judged = list[bytes](), Catalogue.judged
+    monkeypatch.setattr(
+        Catalogue, "judged", lambda self, digest, judge: looked.append(digest) or judged(self, digest, judge)
+    )
+    crawl.repair()
+    assert len(looked) == PAGES
+    assert crawl.state(page_url(DOMAINS[0], 0)) is State.QUEUED
+
+
+def test_a_bundle_that_may_not_be_looked_at_is_not_fetched_again(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = Path.stat
+
+    def refuses(self: Path, **options: Any) -> os.stat_result:
+        if self == crawl.bundles[0]:
+            raise PermissionError(13, "Permission denied")
+        return stat(self, **options)
+
+    monkeypatch.setattr(Path, "stat", refuses)
+    assert crawl.kinds() == {kinds.UNREADABLE}
+    assert crawl.repair().kinds == {"not mended": 1}
+    monkeypatch.undo()
+    assert crawl.kinds() == set()
+
+
+def test_an_interrupted_audit_ends_quietly(
+    crawl: Crawl, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "opened_store", interrupted)
+    assert main.main(["audit", "--dir", str(crawl.folder)]) == 130
+    assert capsys.readouterr().err == "urlServer is not running: read from disk\n"
 
 
 def test_repair_does_not_forget_everything_when_it_looks_in_the_wrong_place(crawl: Crawl) -> None:

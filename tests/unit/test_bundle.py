@@ -5,18 +5,22 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
 from common import bundle
-from common.bundle import BundleWriter, Manifest, limits
+from common.bundle import BundleWriter, Manifest, limits, reader
+from common.bundle.manifest import head_line, packed
 from common.bundle.writer import _tar_header
-from common.errors import BundleError
+from common.errors import BundleError, UnsoundBundle
 from common.page import PageMeta, PageText, page_xml
 from common.urls import digest
+from tests.forged import Forgery
 
 Page = tuple[PageMeta, str, bytes, bytes]
 
@@ -27,12 +31,11 @@ def container(request: pytest.FixtureRequest) -> str:
 
 
 def _page(number: int, body: bytes) -> Page:
-    url = f"http://example.org/Seite-{number}/ä?q={number}"
+    url = f"http://example.org/Seite-{number}/%C3%A4?q={number}"
     sha1 = hashlib.sha1(body).hexdigest()
-    address = url.replace("ä", "%C3%A4")
     title = "Title\U0001f577\x85\n"
     own = digest(url).hex()
-    meta = PageMeta(url, address, address, title, 1.7e9, 200, "text/html", "utf-8", "", "", "", sha1, own)
+    meta = PageMeta(url, url, url, title, 1.7e9, 200, "text/html", "utf-8", "", "", "", sha1, own)
     return meta, "data.html", body, page_xml(meta, PageText(text=f"text {number}"))
 
 
@@ -309,3 +312,33 @@ def test_tar_headers_are_those_of_the_library(name: str, size: int) -> None:
     info = tarfile.TarInfo(name)
     info.size, info.mtime = size, 1_700_000_000
     assert _tar_header(name, size, 1_700_000_000) == info.tobuf(tarfile.PAX_FORMAT)
+
+
+@pytest.mark.parametrize(("times", "is_taken"), [(30, True), (60, False), (1_000, False)])
+def test_a_manifest_is_not_many_times_as_long_as_it_is_packed(
+    monkeypatch: pytest.MonkeyPatch, times: int, is_taken: bool
+) -> None:
+    """Each line is a sound one or none, so that nothing but its length can be wrong."""
+    monkeypatch.setattr(limits, "_MANIFEST_ROOM", 0)
+    head = head_line(Manifest("example.org", "1", 1_700_000_000, ()))
+    length = len(packed(head)) * times
+    data = packed(head + b"\n" * (length - len(head)))
+    assert times / 2 < length / len(data) < times, "the line feeds take next to nothing"
+    if is_taken:
+        assert bundle.parse_manifest(data).pages == ()
+    else:
+        with pytest.raises(UnsoundBundle, match="more than the"):
+            bundle.parse_manifest(data)
+
+
+@pytest.mark.parametrize("read", [bundle.read_pages, bundle.verify_pages])
+@pytest.mark.parametrize("larger", ["body", "xml"])
+def test_a_member_is_not_larger_than_it_may_be(
+    tmp_path: Path, container: str, larger: str, read: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its digest is that of the manifest: nobody has to read 100 GB to see that."""
+    forged = Forgery(container=container, row={"size": 20} if larger == "body" else {})
+    if larger == "xml":
+        monkeypatch.setattr(reader, "MAX_XML_BYTES", 20)
+    with pytest.raises(UnsoundBundle, match=r"data\.(html|xml) is larger than it may be"):
+        list(read(forged.write(tmp_path)) or ())

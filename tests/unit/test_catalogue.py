@@ -359,6 +359,8 @@ def test_of_two_pages_under_one_job_the_first_that_came_counts(tmp_path, whole):
             assert catalogue.set_apart(judge, catalogue.mark()) == 2
             assert [page.crawl_time for page in catalogue.pages_of(url)] == [CREATED + 50]
         else:
-            judged = catalogue.judged(url, judge)
+            judged = list(catalogue.judged(url, judge))
             assert [each.page.crawl_time for each in judged if each.why == COUNTS] == [CREATED + 50]
-            assert [each.page.crawl_time for each in judged] == [CREATED, CREATED + 50, CREATED + 100]
+            told, number = catalogue.told(url, judge)
+            assert number == 3
+            assert [each.page.crawl_time for each in told] == [CREATED, CREATED + 50, CREATED + 100]

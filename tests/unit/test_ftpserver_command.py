@@ -15,6 +15,8 @@ import pytest
 from common.bundle import manifest_path
 from common.errors import RemoteUnavailable
 from common.secrets import FTP_USER, ftp_password, known_host_secret
+from server.catalogue import Catalogue
+from server.ftpserver import main
 from tests.bundles import make_bundle
 from tests.certificates import make_certificate
 from tests.ftp import READY, TOKEN, catalogued_bundles, run_ftp_server, stored_bundles, strangers_in
@@ -225,6 +227,23 @@ def test_rebuilding_the_catalogue_reports_what_is_broken(tmp_path):
     assert "1 bundles, 3 pages, 3 URLs, 1 broken" in ended.stdout
     assert catalogued_bundles(pages) == [good.name]
     assert bad.exists()
+
+
+def test_an_interrupted_rebuild_ends_quietly_and_changes_nothing(tmp_path, monkeypatch, capsys):
+    bundle = make_bundle(tmp_path / "Pages" / "example.org")
+    options = ["--rebuild-catalogue", "--dir", str(tmp_path)]
+    assert main.main(options) == 0
+    capsys.readouterr()
+    make_bundle(tmp_path / "Pages" / "example.org", job="2")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Catalogue, "counts", interrupted)
+    monkeypatch.setattr("server.catalogue.catalogue.page_rows", interrupted)
+    assert main.main(options) == 130
+    assert capsys.readouterr() == ("", "")
+    assert catalogued_bundles(tmp_path / "Pages") == [bundle.name]
 
 
 def test_what_a_crash_left_behind_is_put_right_at_the_start(tmp_path):

@@ -2,7 +2,8 @@
 
 import json
 import os
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from common.settings import FtpServerSettings, Settings
 from common.wire import HostFact, Outcome
 from server.admin import show
 from server.admin.operator import Operator, OperatorError
-from server.catalogue import Catalogue
+from server.catalogue import Catalogue, StoredPage, apart
+from server.catalogue.apart import COUNTS, Apart
 from server.catalogue.stored import stored_manifest
 from server.policy.policy import Policy
-from tests.bundles import make_bundle, page_url
+from tests.bundles import CREATED, make_bundle, page_url
 from tests.frontier import Case, Make, pages, urls_of
 
 
@@ -131,6 +133,35 @@ def test_explain_names_the_bundle_and_the_member(frontiers: Make, tmp_path: Path
     assert stored["bundle"] == f"example.org/{path.name}"
     assert stored["member"] == "example.org/page1.html/data.html"
     assert ask(operator, "explain", url="http://other.example/")["stored"] == []
+
+
+def test_explain_names_no_more_pages_than_one_reads(
+    frontiers: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody who can upload can upload a page of every URL, again and again."""
+    monkeypatch.setattr(apart, "MOST_TOLD", 3)
+    (tmp_path / "Pages").mkdir()
+    with Catalogue.open(tmp_path / "Pages") as catalogue:
+        for number in range(6):
+            path = make_bundle(tmp_path / "Pages" / "a.org", "a.org", "1", pages=1, created=CREATED + number)
+            catalogue.add(path, stored_manifest(path))
+    answer = ask(operator_of(frontiers(), tmp_path), "explain", url=page_url("a.org", 0))
+    assert [page["bundle"].split(".")[3] for page in answer["stored"]] == [str(CREATED + number) for number in range(3)]
+    assert answer["stored_number"] == 6
+    assert show.lines("explain", answer)[-1].split() == ["and", "3", "more"]
+
+
+def test_of_many_pages_the_last_that_count_are_told() -> None:
+    """However many were put before them."""
+    whys = [9] * 500 + [COUNTS] * 2 + [9] * 500
+    page = StoredPage(PurePosixPath("a/b"), b"", "", "", "", 0, b"", 0.0, 200, "")
+    pages = [Apart(replace(page, crawl_time=time), "1", why) for time, why in enumerate(whys)]
+    told, number = apart.most_telling(pages)
+    assert (len(told), number) == (apart.MOST_TOLD, 1_002)
+    assert [each.page.crawl_time for each in told if each.why == COUNTS] == [500, 501]
+    assert [each.page.crawl_time for each in told[:3]] == [0, 1, 2]
+    revisions = [Apart(replace(page, crawl_time=time), "1", COUNTS) for time in range(1_000)]
+    assert [each.page.crawl_time for each in apart.most_telling(revisions)[0]] == [*range(800, 1_000)]
 
 
 def test_explain_with_a_broken_catalogue_says_so(frontiers: Make, tmp_path: Path) -> None:

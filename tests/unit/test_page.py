@@ -141,3 +141,20 @@ ENTITIES = '<!DOCTYPE page [<!ENTITY e "x">]><page/>'
 def test_what_is_no_page_is_refused(xml: bytes) -> None:
     with pytest.raises(BundleError, match=r"data\.xml"):
         read_page_xml(xml)
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "<data><text>{}</text></data>", "<data><{} /></data>", "<meta><title>{}</title></meta>",
+        "<links><link url='/'>{}</link></links>", "<links><link url='{}'/></links>",
+        "<meta><encoding insteadOf='{}'/></meta>", "<other><a b='{}'/></other>",
+    ],
+)  # fmt: skip
+def test_what_is_kept_of_a_data_xml_is_bounded(xml: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common.page, "_MAX_TEXT", 1_000)
+    for whole in (xml.format("x" * 1_100), xml.format("x" * 400) * 3):
+        with pytest.raises(BundleError, match="too much text"):
+            read_page_xml(f"<page>{whole}</page>".encode())
+    with pytest.raises(BundleError, match="cannot be read"):
+        read_page_xml(f"<page>{xml.format('x' * 400) * 2}</page>".encode())

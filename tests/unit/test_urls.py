@@ -121,6 +121,7 @@ def test_most_addresses_are_taken_for_one_at_once(url: str) -> None:
 def test_identity_is_idempotent(address: str, drop_index: bool) -> None:
     once = urls.identity(address, drop_index)
     assert urls.identity(once, drop_index) == once
+    assert re.fullmatch("[!-~]+", once), "a bundle may have no other"
 
 
 @given(addresses)
