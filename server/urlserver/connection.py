@@ -37,6 +37,7 @@ _MAX_DISCARDED_JUNK_BYTES = 1 << 20  # of what is no request
 _LINGER_SECONDS = 2.0  # with it
 _SHUTDOWN_SECONDS = 2.0  # for the goodbye of TLS
 _CHUNK_BYTES = 1 << 16
+_LOOK_UPS = 4  # at the same time
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Hall:
     tls: ssl.SSLContext | None
     places: Places  # for those that have shown that they belong here
     lobby: Lobby = field(default_factory=Lobby)  # for all others
+    look_ups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOK_UPS))  # of who asks; fair
     budget: Budget = field(default_factory=lambda: Budget(PARSED_AT_ONCE_BYTES))
     connections: set["Connection"] = field(default_factory=set)
     is_ending: bool = False
@@ -72,8 +74,10 @@ class Connection:
         self._is_known = False  # it has sent a head that the guard has let in
         self._is_busy = False  # with a body or an answer
         self._is_answering = False
+        self._transport: asyncio.Transport | None = None
         hall.connections.add(self)
         self._task = self._loop.create_task(self._run())
+        self._task.add_done_callback(self._clean_up)
 
     # --- ending ------------------------------------------------------------------------------------------------
 
@@ -94,21 +98,22 @@ class Connection:
     # --- a life ------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        transport: asyncio.Transport | None = None
         try:
-            transport = await self._opened()
+            self._transport = await self._opened()
             await self._serve_all()
-            transport.close()
+            self._transport.close()
         except (OSError, TimeoutError) as error:  # strangers come and go; broken TLS is among them
             _log.debug("%s: %s", self.remote_ip, error)
         except Exception:  # one for each connection: the others go on
             _log.exception("%s: a connection broke off", self.remote_ip)
-        finally:
-            self._leave()
-            if transport is None:
-                self._socket.close()
-            elif not transport.is_closing():
-                transport.abort()
+
+    def _clean_up(self, _: asyncio.Task[None]) -> None:
+        """Not by `finally` in the task: one that is cancelled before its first step runs nothing of it."""
+        self._leave()
+        if self._transport is None:
+            self._socket.close()
+        elif not self._transport.is_closing():
+            self._transport.abort()
 
     async def _serve_all(self) -> None:
         try:
@@ -154,7 +159,11 @@ class Connection:
     async def _asking_user(self) -> int | None:
         """Whose program it is that asks. To whom that one hands its socket on is its own affair."""
         if self._user is None and self._ends:
-            self._user = await asyncio.to_thread(user_at, *self._ends)
+            self._hall.lobby.leave(self)  # it has said what it has to say
+            async with self._hall.look_ups:
+                self._user = await asyncio.to_thread(user_at, *self._ends)
+            if not self._is_known:
+                self._hall.lobby.enter(self)
         return self._user
 
     def _turned_away(self) -> Answer | None:

@@ -86,6 +86,8 @@ class HttpServer:
 
     async def _accept(self, hall: Hall) -> None:
         while True:
+            async with hall.look_ups:  # no more are taken in than can be looked up
+                pass
             try:
                 accepted, address = await self._loop.sock_accept(self._socket)
             except ConnectionError:  # gone before it was accepted
@@ -95,6 +97,7 @@ class HttpServer:
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
             hall.lobby.enter(Connection(accepted, address[0], hall))
+            await asyncio.sleep(0)  # `sock_accept` does not wait while there is one more: those before have their turn
 
 
 def _listening(ip: str, port: int, shared_port: bool) -> socket.socket:

@@ -4,12 +4,13 @@ Each is answered with a sentence or closed, while a normal client is served at o
 """
 
 import re
+import signal
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from server import lobby
 from server.urlserver import connection
 from server.urlserver.guard import Answer, Guard, Head
 from tests.certificates import make_certificate
+from tests.processes import Running
 from tests.urlserver import GET_TOTALS, NAMESPACE, Soap, address_of, envelope, serving
+from tests.waiting import wait_until
 
 SOON_SECONDS = 1.0  # what a normal call may take, whatever strangers do
 SOAP = "http://schemas.xmlsoap.org/soap/envelope/"
@@ -231,6 +234,17 @@ SLOW = {
     "a handshake": b"\x16\x03\x01\x02\x00\x01\x00",
 }  # fmt: skip
 
+HEAD_OF_CALL = f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\nAuthorization: Bearer {TOKEN}\r\n"
+
+
+def call(message: bytes, *further: str) -> bytes:
+    """A whole request with a good token."""
+    lines = "".join(f"{line}\r\n" for line in further)
+    return f"{HEAD_OF_CALL}Content-Length: {len(message)}\r\n{lines}\r\n".encode() + message
+
+
+ONE, LAST = call(GET_TOTALS), call(GET_TOTALS, "Connection: close")
+
 
 def port_of(url: str) -> int:
     return int(url.rsplit(":", 1)[1].strip("/"))
@@ -300,6 +314,45 @@ def answer_of(peer: socket.socket, seconds: float = 30) -> bytes:
     except ConnectionError:
         pass
     return b"".join(parts)
+
+
+@contextmanager
+def paused(program: Running) -> Iterator[None]:
+    """What is done within, it finds all at once."""
+    program.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        program.process.send_signal(signal.SIGCONT)
+
+
+def open_files(program: Running) -> int:
+    return len(list(Path(f"/proc/{program.process.pid}/fd").iterdir()))
+
+
+def test_strangers_that_come_and_go_at_once_leave_nothing_open(tmp_path: Path) -> None:
+    with serving(tmp_path, "--start-urls", "http://example.org/", "--token", TOKEN) as program:
+        url = address_of(program)
+        Soap(url, TOKEN).totals()
+        before = open_files(program)
+        for _ in range(3):
+            with paused(program), ExitStack() as opened:
+                for _ in range(150):
+                    opened.enter_context(connected(url, tls=False))
+            Soap(url, TOKEN).totals()
+        wait_until(lambda: open_files(program) <= before + 3, 10, lambda: f"{before} before, {open_files(program)} now")
+
+
+@pytest.mark.parametrize("options", [["--token", TOKEN], []], ids=["with a token", "without"])
+def test_a_burst_of_those_who_belong_here_is_answered(tmp_path: Path, options: list[str]) -> None:
+    """60 workers behind one address, while the server was busy for a moment: more than the lobby has room for."""
+    with serving(tmp_path, "--start-urls", "http://example.org/", *options) as program, ExitStack() as opened:
+        url = address_of(program)
+        with paused(program):
+            peers = [opened.enter_context(connected(url, tls=False)) for _ in range(60)]
+            for peer in peers:
+                peer.sendall(LAST)
+        assert [answer_of(peer, 20)[:15] for peer in peers] == [b"HTTP/1.1 200 OK"] * 60
 
 
 def test_strangers_are_closed_after_their_time(guarded: tuple[str, str | bool]) -> None:
@@ -392,11 +445,8 @@ def test_what_is_no_request_gets_a_400_or_is_closed(guarded: tuple[str, str | bo
 
 def test_messages_one_behind_another_are_all_answered(guarded: tuple[str, str | bool]) -> None:
     url, _ = guarded
-    head = f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\nAuthorization: Bearer {TOKEN}\r\n"
-    one = f"{head}Content-Length: {len(GET_TOTALS)}\r\n\r\n".encode() + GET_TOTALS
-    last = one.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
     with connected(url, url.startswith("https")) as peer:
-        peer.sendall(one * 20 + last)
+        peer.sendall(ONE * 20 + LAST)
         assert answer_of(peer).count(b"</soap11env:Envelope>") == 21
 
 
