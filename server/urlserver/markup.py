@@ -20,7 +20,7 @@ _ENCODING = re.compile(rb"""<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([^"']*)["']"
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _SAME_AS_UTF8 = ("utf-8", "utf8", "us-ascii", "ascii")
 _OTHERS = ("utf-16", "utf-16le", "utf-16be", "iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1250", "windows-1252")
-_END_OF_DECLARATION = b"?>"
+_DECLARATION, _END_OF_DECLARATION = b"<?xml", b"?>"
 
 
 class MarkupError(Exception):
@@ -106,6 +106,8 @@ def _end_of_other(text: bytes, start: int) -> int:
         return _end(text, start + 9, b"]]>", len(text))
     if text.startswith(b"<!--", start):
         return _end(text, start + 4, b"-->", start + MAX_COMMENT_BYTES)
+    if text[start : start + len(_DECLARATION)].lower() == _DECLARATION:  # libxml2 takes the word of a second one, too
+        raise MarkupError("the message has an instruction that begins with xml, and is no XML declaration at its start")
     if text.startswith(b"<?", start):
         return _end(text, start + 2, b"?>", start + MAX_COMMENT_BYTES)
     if text.startswith(b"<!DOCTYPE", start):  # SOAP 1.1 §3; and entities come with it

@@ -107,6 +107,9 @@ class _Soap(Soap11):
             if "Text node too long" in fault.faultstring:  # libxml2's limit, kept because it also stops bombs
                 raise Fault("Client.TooLong", "a table has more than 10,000,000 bytes: split it") from fault
             raise _shortened(fault) from fault
+        # Without its names of elements spyne follows no `href` (SOAP 1.1 §5, which is not for document/literal): each
+        # would get a copy of all that it refers to, and one to what is around it has no end.
+        ctx.in_document = ctx.in_document[0], {}
 
     def decompose_incoming_envelope(self, ctx: Any, message: Any = Soap11.REQUEST) -> None:
         envelope, _ = ctx.in_document
@@ -199,8 +202,9 @@ def application(service: UrlService, max_message_bytes: int) -> WsgiApplication:
         [soap_service(service)],
         NAMESPACE,
         name="Pavouk",
-        # Entities are never resolved and depth is limited: messages come from the network.
-        in_protocol=_Soap(validator="lxml", resolve_entities=False, huge_tree=False),
+        # Entities are never resolved and depth is limited: messages come from the network. The encoding is what
+        # `checked` has made, whatever the message says of itself.
+        in_protocol=_Soap(validator="lxml", resolve_entities=False, huge_tree=False, encoding="UTF-8"),
         out_protocol=Soap11(),
     )
     return WsgiApplication(app, max_content_length=max_message_bytes)

@@ -12,13 +12,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 import requests
+from lxml import etree
 
 from server import lobby
 from server.urlserver import connection
 from server.urlserver.guard import Answer, Guard, Head
+from server.urlserver.service import UrlService
+from server.urlserver.soap import application
 from tests.certificates import make_certificate
 from tests.processes import Running
 from tests.urlserver import GET_TOTALS, NAMESPACE, Soap, address_of, envelope, serving
@@ -62,6 +66,14 @@ def around(start: str, number: int) -> bytes:
     return envelope(start * number + "</a>" * number)
 
 
+BEHIND, UTF_7 = b"<?xml version='1.0'?>", b"<?xml version='1.0' encoding='utf-7'?>"
+
+
+def in_utf_7(body: str) -> bytes:
+    """An envelope in which no mark is seen."""
+    return envelope(body).replace(b"<", b"+ADw-")
+
+
 EXPENSIVE = {
     "60,000 name spaces": (envelope(f"<getTotals {many(DECLARATION, 60_000)}/>"), "tag of more than"),
     "300,000 name spaces": (envelope(f"<getTotals {many(DECLARATION, 300_000)}/>"), "tag of more than"),
@@ -78,6 +90,12 @@ EXPENSIVE = {
     "many comments": (envelope("<!---->" * 1_000_000), "more than 1,000 tags"),
     "a long comment": (envelope(f"<!--{'-x' * 5_000_000}-->"), "a long comment"),
     "many instructions": (envelope("<?a?>" * 1_000_000), "more than 1,000 tags"),
+    "name spaces in UTF-7, behind a second declaration": (
+        BEHIND + UTF_7 + in_utf_7(f"<getTotals {many(DECLARATION, 60_000)}/>"), "instruction that begins with xml"),
+    "UTF-7 behind a comment": (b"<!-- -->" + UTF_7 + in_utf_7("<a/>"), "instruction that begins with xml"),
+    "UTF-7 behind a blank": (b"\n" + UTF_7 + in_utf_7("<a/>"), "instruction that begins with xml"),
+    "a declaration in capitals": (BEHIND + UTF_7.replace(b"xml", b"XmL") + GET_TOTALS, "begins with xml"),
+    "a declaration within": (envelope(UTF_7.decode()), "instruction that begins with xml"),
     "many CDATA sections": (envelope("<![CDATA[]]>" * 1_000_000), "more than 1,000 tags"),
     "a CDATA section without an end": (envelope("<![CDATA[" * 1_000_000), "not well-formed"),
     "a doctype": (b"<!DOCTYPE a [<!ENTITY b 'c'>]>" + GET_TOTALS, "document type declaration"),
@@ -115,6 +133,17 @@ def test_encodings_in_which_marks_could_hide_are_not_taken(url: str, charset: st
         assert fault(answer)[0] == "Client.BadMessage"
 
 
+def test_the_parser_takes_no_word_for_an_encoding() -> None:
+    """Should a declaration ever come as far."""
+    options = application(cast(UrlService, None), 1000).app.in_protocol.parser_kwargs
+    root = etree.fromstring(UTF_7 + b"<a>+ADw-b/+AD4-</a>", etree.XMLParser(**options))
+    assert (root.text, len(root)) == ("+ADw-b/+AD4-", 0)
+
+
+def in_header(blocks: str) -> bytes:
+    return GET_TOTALS.replace(b"<e:Body>", f"<e:Header>{blocks}</e:Header><e:Body>".encode())
+
+
 ORDINARY = {
     "plain": GET_TOTALS,
     "declared": b"<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\n" + GET_TOTALS,
@@ -126,12 +155,19 @@ ORDINARY = {
         f"</e:Header><e:Body><!-- > --><getTotals xmlns='{NAMESPACE}'><at_start><![CDATA[1]]></at_start></getTotals>"
         "</e:Body></e:Envelope>"
     ).encode(),
+    "references to nothing": in_header("<a id='a'/><b href='#b'/>"),
+    "a reference to what is around it": in_header("<a id='a'><b href='#a'/></a><c href='#a'/>"),
+    "references to much": in_header(f"<a id='a'>{'x' * 5_000_000}</a>" + "<b href='#a'/>" * 500),
+    "references that double": in_header(
+        "".join(f"<a id='i{i}'><b href='#i{i + 1}'/><b href='#i{i + 1}'/></a>" for i in range(25)) + "<a href='#i0'/>"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_what_tool_kits_send_is_taken(url: str, name: str) -> None:
+    began = time.monotonic()
     answer = post(url, ORDINARY[name], **{"Content-Type": "text/xml"})
+    assert time.monotonic() - began < SOON_SECONDS
     assert answer.status_code == 200, answer.text
 
 
