@@ -20,6 +20,7 @@ Row = TypeVar("Row")
 MAX_ROWS = 10_000  # of a table in one report: as many as a job can have URLs
 
 _NO_DEFAULT = object()
+_SHOWN = 100  # characters of an error at either end
 
 
 class Outcome(StrEnum):
@@ -239,7 +240,7 @@ def to_table(rows: Iterable[tuple[Any, ...]]) -> str:
 
 
 def from_table(kind: type[Row], text: str) -> list[Row]:
-    """Undo `to_table`; a line that does not fit raises ValueError with its number."""
+    """Undo `to_table`; a line that does not fit raises ValueError with its number, and not with all that is in it."""
     parsers = _parsers(kind)  # type: ignore[arg-type]
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -251,8 +252,15 @@ def from_table(kind: type[Row], text: str) -> list[Row]:
                 raise ValueError(f"{len(cells)} fields instead of at most {len(parsers)}")
             rows.append(kind(*[parse(cell) for parse, cell in zip(parsers, cells, strict=False)]))
         except (ValueError, TypeError) as error:
-            raise ValueError(f"line {number} of the {kind.__name__} table: {error}") from error
+            raise ValueError(f"line {number} of the {kind.__name__} table: {_shortened(str(error))}") from error
     return rows
+
+
+def _shortened(text: str) -> str:
+    """What is wrong stands before the cell that is quoted, or behind it."""
+    if len(text) <= 2 * _SHOWN:
+        return text
+    return f"{text[:_SHOWN]} … {text[-_SHOWN:]}"
 
 
 def _to_row(row: tuple[Any, ...]) -> str:

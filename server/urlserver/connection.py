@@ -6,6 +6,7 @@ is complete and the guard has let it in, never before: whoever sends little by l
 
 import asyncio
 import logging
+import math
 import socket
 import ssl
 from concurrent.futures import Executor
@@ -24,6 +25,7 @@ from server.urlserver.body import Body
 from server.urlserver.budget import Budget
 from server.urlserver.guard import Answer, Guard, Head, Wsgi
 from server.urlserver.peers import addresses, user_at
+from server.urlserver.unsent import Unsent
 from server.urlserver.wsgi import called
 
 IDLE_SECONDS = 20.0  # without a byte, between requests or within one
@@ -32,11 +34,14 @@ LEAST_BYTES_A_SECOND = 10_000  # of bodies and answers, beyond the first IDLE_SE
 MAX_HEAD_BYTES = 32_000
 LARGE_BYTES = 256_000  # larger messages share a budget, and wait on the disk until they have their part of it
 PARSED_AT_ONCE_BYTES = 12_000_000
+UNSENT_BYTES = 64_000_000  # of answers
+LAST_SECONDS = 3.0  # for an answer, once the server is to end
 MAX_DISCARDED_BYTES = 256 << 20  # of a request that is refused
 _MAX_DISCARDED_JUNK_BYTES = 1 << 20  # of what is no request
 _LINGER_SECONDS = 2.0  # with it
 _SHUTDOWN_SECONDS = 2.0  # for the goodbye of TLS
 _CHUNK_BYTES = 1 << 16
+_PIECE_BYTES = 1 << 18  # of an answer
 _LOOK_UPS = 4  # at the same time
 
 _log = logging.getLogger(__name__)
@@ -55,6 +60,7 @@ class Hall:
     lobby: Lobby = field(default_factory=Lobby)  # for all others
     look_ups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOK_UPS))  # of who asks; fair
     budget: Budget = field(default_factory=lambda: Budget(PARSED_AT_ONCE_BYTES))
+    unsent: Unsent = field(default_factory=lambda: Unsent(UNSENT_BYTES))
     connections: set["Connection"] = field(default_factory=set)
     is_ending: bool = False
 
@@ -74,6 +80,7 @@ class Connection:
         self._is_known = False  # it has sent a head that the guard has let in
         self._is_busy = False  # with a body or an answer
         self._is_answering = False
+        self._writing: asyncio.Timeout | None = None  # an answer
         self._transport: asyncio.Transport | None = None
         hall.connections.add(self)
         self._task = self._loop.create_task(self._run())
@@ -90,9 +97,11 @@ class Connection:
     hang_up = send_away
 
     def finish(self) -> asyncio.Task[None]:
-        """End it as soon as the request that is being answered has its answer."""
+        """End it as soon as the request that is being answered has its answer. Who does not take it soon, loses it."""
         if not self._is_answering:
             self._task.cancel()
+        elif self._writing and not self._writing.expired():
+            self._writing.reschedule(min(self._writing.when() or math.inf, self._loop.time() + LAST_SECONDS))
         return self._task
 
     # --- a life ------------------------------------------------------------------------------------------------
@@ -104,6 +113,9 @@ class Connection:
             self._transport.close()
         except (OSError, TimeoutError) as error:  # strangers come and go; broken TLS is among them
             _log.debug("%s: %s", self.remote_ip, error)
+            error.__traceback__ = None  # the reader keeps the error, and that would keep the answer
+        except asyncio.CancelledError:  # sent away; the task would keep it in the same way
+            pass
         except Exception:  # one for each connection: the others go on
             _log.exception("%s: a connection broke off", self.remote_ip)
 
@@ -187,6 +199,7 @@ class Connection:
             await self._say(answer, is_last=hall.is_ending)
         finally:
             self._is_busy = self._is_answering = False
+            self._writing = None
             self._last_used = self._loop.time()
 
     async def _answer_to(self, app: Wsgi, head: Head, body: Body) -> Answer:
@@ -249,9 +262,19 @@ class Connection:
             headers.append(("Connection", "close"))
         head = self._sent(h11.Response(status_code=answer.status, headers=headers, reason=answer.phrase))
         body = self._sent(h11.Data(answer.body)) if answer.body else b""
-        self._writer.write(b"".join((head, body, self._sent(h11.EndOfMessage()))))
-        async with asyncio.timeout_at(self._end_of(len(answer.body))):
-            await self._writer.drain()
+        first, rest = body[:_PIECE_BYTES], memoryview(body)[_PIECE_BYTES:]
+        end = self._loop.time() + LAST_SECONDS if self._hall.is_ending else self._end_of(len(body))
+        with self._hall.unsent.sending(self, len(body)):
+            async with asyncio.timeout_at(end) as self._writing:
+                await self._write(b"".join((head, first, self._sent(h11.EndOfMessage()))))
+                while rest:
+                    await self._write(rest[:_PIECE_BYTES])
+                    rest = rest[_PIECE_BYTES:]
+
+    async def _write(self, data: bytes | memoryview) -> None:
+        """A piece: what the system does not take at once is kept a second time."""
+        self._writer.write(data)
+        await self._writer.drain()
 
     def _sent(self, event: h11.Event) -> bytes:
         return self._http.send(event) or b""

@@ -100,12 +100,12 @@ class _Soap(Soap11):
         try:
             ctx.in_string = [checked(b"".join(ctx.in_string), charset or "")]
         except MarkupError as error:
-            raise Fault("Client.BadMessage", str(error)) from error
+            raise _fault("Client.BadMessage", str(error)) from error
         try:
             super().create_in_document(ctx)
         except Fault as fault:
             if "Text node too long" in fault.faultstring:  # libxml2's limit, kept because it also stops bombs
-                raise Fault("Client.TooLong", "a table has more than 10,000,000 bytes: split it") from fault
+                raise _fault("Client.TooLong", "a table has more than 10,000,000 bytes: split it") from fault
             raise _shortened(fault) from fault
         # Without its names of elements spyne follows no `href` (SOAP 1.1 §5, which is not for document/literal): each
         # would get a copy of all that it refers to, and one to what is around it has no end.
@@ -114,7 +114,7 @@ class _Soap(Soap11):
     def decompose_incoming_envelope(self, ctx: Any, message: Any = Soap11.REQUEST) -> None:
         envelope, _ = ctx.in_document
         if not envelope.xpath("*[local-name() = 'Body']/*"):
-            raise Fault("Client.BadMessage", "the envelope has no body with an operation in it")
+            raise _fault("Client.BadMessage", "the envelope has no body with an operation in it")
         try:
             super().decompose_incoming_envelope(ctx, message)
         except Fault as fault:
@@ -124,15 +124,18 @@ class _Soap(Soap11):
 def _shortened(fault: Fault) -> Fault:
     """The same fault. It quotes what was wrong, however long that is, some as bytes with references for characters."""
     text = fault.faultstring
-    if isinstance(text, bytes):
-        text = html.unescape(text.decode())
-    return Fault(fault.faultcode, clean_text(text)[:_MAX_FAULT_LENGTH])
+    return _fault(fault.faultcode, html.unescape(text.decode()) if isinstance(text, bytes) else text)
+
+
+def _fault(code: str, text: str) -> Fault:
+    """Every fault is made here: none is longer than a few lines, whatever it quotes."""
+    return Fault(code, clean_text(text)[:_MAX_FAULT_LENGTH])
 
 
 def _integer(text: str) -> int:
     found = _INTEGER.fullmatch(text)
     if not found:
-        raise Fault("Client.BadRequest", "a number is none, or too large")
+        raise _fault("Client.BadRequest", "a number is none, or too large")
     return int(found[1] + found[2])
 
 
@@ -229,13 +232,13 @@ def _report(job: str, results: str, found: str, hosts: str, size: int, listed: s
             listed=_rows(ListedUrl, "listed", listed),
         )
     except ValueError as error:
-        raise Fault("Client.BadTable", str(error)) from error
+        raise _fault("Client.BadTable", str(error)) from error
 
 
 def _rows(kind: type[_T], name: str, table: str | None) -> list[_T]:
     text = (table or "").strip("\r\n ")
     if text.count("\n") >= MAX_ROWS:
-        raise Fault("Client.TooMany", f"the table {name} has more than {MAX_ROWS:,} rows: split it")
+        raise _fault("Client.TooMany", f"the table {name} has more than {MAX_ROWS:,} rows: split it")
     return from_table(kind, text)
 
 
@@ -244,12 +247,12 @@ def _answered(call: Callable[[], _T]) -> _T:
     try:
         return call()
     except BadRequest as error:
-        raise Fault("Client.BadRequest", str(error)) from error
+        raise _fault("Client.BadRequest", str(error)) from error
     except FrontierError as error:
-        raise Fault("Client.BadJob", str(error)) from error
+        raise _fault("Client.BadJob", str(error)) from error
     except StoreError as error:
         _log.error("%s", error)
-        raise Fault("Server.Store", f"{error}; nothing of this call was recorded, try again later") from error
+        raise _fault("Server.Store", f"{error}; nothing of this call was recorded, try again later") from error
 
 
 def _address(ctx: Any) -> str:

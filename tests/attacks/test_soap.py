@@ -18,6 +18,7 @@ import pytest
 import requests
 from lxml import etree
 
+from common.wire import Outcome
 from server import lobby
 from server.urlserver import connection
 from server.urlserver.guard import Answer, Guard, Head
@@ -240,6 +241,16 @@ def test_a_table_has_no_more_rows_than_the_manual_says(url: str, table: str, num
     answer = post(url, envelope(f"<sendAllData><ident>w1</ident><job>1</job><{table}>{rows}</{table}></sendAllData>"))
     assert fault(answer) == ("Client.TooMany", f"the table {table} has more than 10,000 rows: split it")
     assert Soap(url).totals() == before
+
+
+@pytest.mark.parametrize(("table", "row"), [
+    ("results", "http://a/\t{}"), ("hosts", "h\t\t{}"), ("found", "http://a/\t{}"), ("listed", "http://a/\t1\t1\t{}"),
+])  # fmt: skip
+def test_a_fault_does_not_give_back_what_was_sent(url: str, table: str, row: str) -> None:
+    rows = row.format("\x85" * 4_900_000)
+    answer = post(url, envelope(f"<sendAllData><ident>w1</ident><job>1</job><{table}>{rows}</{table}></sendAllData>"))
+    assert fault(answer)[0] == "Client.BadTable"
+    assert len(answer.content) < 3_000
 
 
 def test_empty_rows_count(url: str) -> None:
@@ -492,9 +503,52 @@ def test_the_limits_of_connections_are_those_of_the_manual() -> None:
         f"{lobby.STAY_SECONDS:g} seconds", f"{lobby.MAX_WAITING} connections",
         f"{lobby.MAX_WAITING_PER_NETWORK} of one", f"{connection.MAX_HEAD_BYTES:,} bytes",
         f"{connection.IDLE_SECONDS:g} seconds", f"{connection.LEAST_BYTES_A_SECOND:,} bytes a second",
-        f"{connection.PARSED_AT_ONCE_BYTES // 1_000_000} MB",
+        f"{connection.PARSED_AT_ONCE_BYTES // 1_000_000} MB", f"{connection.UNSENT_BYTES // 1_000_000} MB together",
+        f"within {connection.LAST_SECONDS:g} seconds",
     ):  # fmt: skip
         assert words in manual, words
+
+
+# --- answers that nobody takes
+
+
+@contextmanager
+def with_a_large_job(tmp_path: Path) -> Iterator[tuple[Running, bytes]]:
+    """A server, and a call for the same job again and again: some 7.5 MB."""
+    options = ("--urls-to-crawl", "10000", "--delay", "0", "--token", TOKEN)
+    with serving(tmp_path, "--start-urls", "http://example.org/", *options) as program:
+        soap = Soap(address_of(program), TOKEN)
+        first = soap.job().job
+        soap.report("w1", first, {}, [f"http://example.org/{n}/{'x' * 1_900}" for n in range(4_000)])
+        soap.report("w1", first, {"http://example.org/": Outcome.STORED})
+        ask = envelope("<getJob><ident>w1</ident><request>large</request><wanted>10000</wanted></getJob>")
+        yield program, call(ask, "Connection: close")
+
+
+def deaf(program: Running, message: bytes) -> socket.socket:
+    """A connection that has its answer, and has taken the beginning of it."""
+    peer = socket.socket()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    peer.settimeout(30)
+    peer.connect(("127.0.0.1", port_of(address_of(program))))
+    peer.sendall(message)
+    assert peer.recv(15) == b"HTTP/1.1 200 OK"
+    return peer
+
+
+def test_answers_that_nobody_takes_are_bounded_and_do_not_keep_the_server_from_ending(tmp_path: Path) -> None:
+    with with_a_large_job(tmp_path) as (program, message), ExitStack() as opened:
+        peers = [opened.enter_context(deaf(program, message))]
+        before, size = resident_mb(program.process.pid), connection.UNSENT_BYTES // 1_000_000
+        peers += [opened.enter_context(deaf(program, message)) for _ in range(15)]
+        assert resident_mb(program.process.pid) < before + size + 30
+        with connected(address_of(program), tls=False) as peer:
+            peer.sendall(message)
+            whole = len(answer_of(peer))
+        assert whole > 7_000_000
+        assert len(answer_of(peers[0])) < whole / 2, "the oldest was cut off"
+        assert seconds_of(program.stop) < connection.LAST_SECONDS + 3
+        assert "Traceback" not in program.errors()
 
 
 # --- who asks

@@ -91,6 +91,16 @@ def test_a_bad_line_is_named(kind: type, line: str, reason: str) -> None:
         from_table(kind, f"{good}\n\n{line}\n{good}")
 
 
+@pytest.mark.parametrize(("kind", "line", "reason"), [
+    (UrlResult, "http://a/\t{}", "is not a valid Outcome"), (FoundUrl, "http://a/\t{}", "invalid literal"),
+    (HostFact, "a\t\t{}", "could not convert"), (ListedUrl, "http://a/\t1\t1\t{}", "is not a valid Kind"),
+])  # fmt: skip
+def test_a_bad_line_is_not_quoted_at_any_length(kind: type, line: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=rf"line 1 of the {kind.__name__} table: .*{reason}") as caught:
+        from_table(kind, line.format("\x85" * 100_000))
+    assert len(str(caught.value)) < 300
+
+
 def test_outcomes_are_the_words_of_the_manual() -> None:
     assert all(outcome.value == outcome.name.lower() for outcome in Outcome)
 
