@@ -26,6 +26,9 @@ class FailingStore:
         self._failing_sync = failing_sync
         self.writes = self.syncs = 0
 
+    def fail_at_sync(self, number: int) -> None:
+        self._failing_sync = number
+
     def write(self, writes: Sequence[Write]) -> None:
         self.writes += 1
         if self.writes == self._failing:

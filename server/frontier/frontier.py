@@ -5,7 +5,7 @@ RocksDB is not known here: any Store will do.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -304,11 +304,10 @@ class Frontier:
             self._store.copy_to(folder)
 
     def close(self) -> None:
-        """After this no verb may be called."""
-        with self._decide() as memory:
+        """After this no verb may be called, also if it raises: what cannot be written now was not acknowledged."""
+        with self._decide() as memory, closing(self._store):
             memory.note_time()
             self._store.sync()
-            self._store.close()
 
     # --- inside ------------------------------------------------------------------------------------------------
 

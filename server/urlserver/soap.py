@@ -52,8 +52,9 @@ _MAX_FAULT_LENGTH = 500
 _INTEGER = re.compile(r"[ \t\r\n]*([+-]?)0*([0-9]{1,19})[ \t\r\n]*")
 
 _log = logging.getLogger(__name__)
-# A caller's mistake is answered with a fault; spyne would log each with a traceback as an error of ours.
-for _name in ("spyne.application.client", "spyne.protocol"):
+# A caller's mistake is answered with a fault, and so is a full disk, which is logged below; spyne would log each with a
+# traceback as a mistake of ours. Those are at a higher level.
+for _name in ("spyne.application", "spyne.application.client", "spyne.protocol"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 _TYPES = {str: Unicode, int: Integer, float: Double, bool: Boolean}
 _T = TypeVar("_T")

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import zeep.exceptions
 
 from common.wire import Outcome
 from server.frontier.frontier import Rules
@@ -152,14 +153,19 @@ def test_a_full_disk_costs_nothing_but_time(small_disk: Path, leave: int) -> Non
     case.close()
 
 
-def test_the_server_lives_on_when_its_disk_is_full(small_disk: Path) -> None:
+@pytest.mark.parametrize(("number", "reason"), [
+    (2_000, r"the message cannot be written to the disk \(No space left on device\); nothing of it was recorded"),
+    (400, "the frontier cannot be written: .*nothing of this call was recorded"),  # small: it waits in memory
+])  # fmt: skip
+def test_the_server_lives_on_when_its_disk_is_full(small_disk: Path, number: int, reason: str) -> None:
     with serving(small_disk, "--delay", "0", "http://a/") as program:
         soap = Soap(address_of(program))
         job = soap.job(wanted=1)
         ballast = fill(small_disk, 0)
-        found = [f"http://b/{'x' * 500}/{number}" for number in range(2000)]
-        with pytest.raises(Exception, match="cannot be written"):
+        found = [f"http://b/{'x' * 500}/{each}" for each in range(number)]
+        with pytest.raises(zeep.exceptions.Fault, match=reason) as caught:
             soap.report("w1", job.job, {}, found)
+        assert caught.value.code.endswith(":Server.Store")
         assert program.process.poll() is None
         ballast.unlink()
 
@@ -170,12 +176,25 @@ def test_the_server_lives_on_when_its_disk_is_full(small_disk: Path) -> None:
             return False
 
         wait_until(goes_on, 30)
-        assert soap.totals()["known"] == 2001
+        assert soap.totals()["known"] == number + 1
         assert soap.totals()["done"] == 1
         assert program.stop() == 0
+        assert "Traceback" not in program.errors()
     case = Case(small_disk / ".mem" / "frontier")
-    assert case.audit().known == 2001
+    assert case.audit().known == number + 1
     case.close()
+
+
+def test_the_server_ends_with_a_sentence_when_its_disk_is_full(small_disk: Path) -> None:
+    with serving(small_disk, "--delay", "0", "http://a/") as program:
+        soap = Soap(address_of(program))
+        job = soap.job(wanted=1)
+        fill(small_disk, 0)
+        with pytest.raises(zeep.exceptions.Fault, match="cannot be written"):
+            soap.report("w1", job.job, {}, [f"http://b/{'x' * 500}/{each}" for each in range(400)])
+        assert program.stop() == 2
+        assert "urlServer: the frontier cannot be " in program.errors()
+        assert "Traceback" not in program.errors()
 
 
 if __name__ == "__main__":

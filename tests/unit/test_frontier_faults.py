@@ -198,6 +198,16 @@ def test_a_host_whose_first_write_failed_gets_no_other_hosts_number(tmp_path: Pa
     case.close()
 
 
+def test_a_frontier_that_cannot_be_written_is_closed_all_the_same(tmp_path: Path) -> None:
+    store = FailingStore(RocksStore(tmp_path), 0)
+    case = Case(tmp_path, make=lambda _: store)
+    case.add("http://a/")
+    store.fail_at_sync(store.syncs + 1)
+    with pytest.raises(StoreError, match="input/output error"):
+        case.frontier.close()
+    RocksStore(tmp_path).close()  # nobody has it any more
+
+
 def test_a_frontier_of_another_version_is_left_alone(tmp_path: Path) -> None:
     store = RocksStore(tmp_path)
     store.write([(Table.META, b"format", b"1")])
