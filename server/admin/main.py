@@ -22,14 +22,14 @@ from common.wire import Outcome
 from server.admin import show
 from server.admin.audit import copied, examine
 from server.admin.calling import NoCrawl, Verbs, has_crawl, opened_here, opened_store, running_server
-from server.admin.operator import Answer
+from server.admin.operator import MAX_QUEUE_PIECE, Answer
 from server.admin.repair import NOT_MENDED, repair
 from server.frontier.frontier import FrontierError
 from server.frontier.recovery import recover
 from server.frontier.store import StoreError
 from server.opening import STORE_FOLDER
 
-_MAX_BATCH_CHARACTERS = 64_000  # of URLs in one request
+MAX_BATCH_CHARACTERS = 64_000  # of URLs in one request
 _MAX_LOOKED_UP = 1_000  # start URLs whose hosts are looked up, as they may be private
 _Arguments = Callable[[argparse.Namespace], dict[str, Any]]
 
@@ -87,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
     add_seeds_option(add)
     blacklist = command("blacklist", "URLs that were given up, and why.", _blacklist)
     _add_choice(blacklist)
-    blacklist.add_argument("--limit", type=int, metavar="N", help="Show at most so many. Default: 100.")
+    blacklist.add_argument("--limit", type=int, metavar="N", help="Show at most so many, up to 100,000. Default: 100.")
     queue = command("queue", "What is queued, in the order in which it is taken.")
     queue.set_defaults(action=_queue)
     queue.add_argument("--host", metavar="HOST", help="Only what this host has; without it host after host.")
@@ -199,7 +199,7 @@ def _queue(options: argparse.Namespace, settings: Settings) -> int:
     left, rest, is_over = options.limit, "", False
     with _asked(options, settings) as verbs:
         while not is_over:
-            piece = verbs.run("queue", _given(host=options.host, limit=left, after=rest))
+            piece = verbs.run("queue", _given(host=options.host, limit=min(left, MAX_QUEUE_PIECE), after=rest))
             left, rest = left - len(piece["urls"]), piece["rest"]
             is_over = not rest or left <= 0
             if options.json:
@@ -216,7 +216,7 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for url in urls:
-        if size + len(url) > _MAX_BATCH_CHARACTERS:
+        if size + len(url) > MAX_BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0
         batch.append(url)

@@ -31,6 +31,7 @@ Arguments = Mapping[str, Any]
 COPY_PREFIX = "audit-copy-"
 _SHOWN = 100  # jobs and hosts in one answer; their number is always told
 _DEFAULT_LIMIT = 100
+MAX_LIMIT = 100_000  # URLs in one answer, which is put together in memory
 MAX_QUEUE_PIECE = 1_000  # queued URLs in one answer
 _RETRY_BATCH = 5_000  # URLs in one change
 _OLD_COPY_SECONDS = 86_400.0  # what an audit that was killed has left
@@ -261,8 +262,8 @@ def _outcome(given: Arguments) -> Outcome | None:
 
 def _limit(given: Arguments) -> int:
     limit = given.get("limit", _DEFAULT_LIMIT)
-    if type(limit) is not int or limit < 0:
-        raise OperatorError("limit must be a whole number")
+    if type(limit) is not int or not 0 <= limit <= MAX_LIMIT:
+        raise OperatorError(f"limit must be a whole number from 0 to {MAX_LIMIT:,}")
     return limit
 
 

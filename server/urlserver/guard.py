@@ -147,8 +147,9 @@ class Guard:
             return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send SOAP 1.1 with the Content-Type text/xml"
         if head.length is None:
             return HTTPStatus.LENGTH_REQUIRED, "the message needs a Content-Length"
-        if head.length > self._max_bytes:
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the message has more than {self._max_bytes} bytes: split it"
+        most = min(self._max_bytes, web.MAX_BYTES) if _is_admin(head) else self._max_bytes
+        if head.length > most:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the message has more than {most} bytes: split it"
         return None
 
     def _refused(self, head: Head, status: HTTPStatus, text: str) -> Answer:

@@ -15,6 +15,7 @@ from server.frontier.store import StoreError
 
 ADMIN_PATH = "/admin"
 CONTENT_TYPE = "application/json"
+MAX_BYTES = 1_000_000  # of a command: parsed, JSON can take 27 times its size, and no other thread runs meanwhile
 
 _log = logging.getLogger(__name__)
 

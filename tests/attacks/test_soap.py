@@ -3,6 +3,7 @@
 Each is answered with a sentence or closed, while a normal client is served at once.
 """
 
+import json
 import re
 import signal
 import socket
@@ -20,7 +21,9 @@ from lxml import etree
 
 from common.wire import Outcome
 from server import lobby
-from server.urlserver import connection
+from server.admin.main import MAX_BATCH_CHARACTERS
+from server.admin.operator import MAX_LIMIT
+from server.urlserver import connection, web
 from server.urlserver.guard import Answer, Guard, Head
 from server.urlserver.service import UrlService
 from server.urlserver.soap import application
@@ -261,6 +264,28 @@ def test_empty_rows_count(url: str) -> None:
 
 def test_the_number_of_rows_is_in_the_manual() -> None:
     assert "at most 10,000 rows" in (Path(__file__).parents[2] / "manual" / "soap.md").read_text()
+
+
+# --- commands
+
+
+@pytest.mark.parametrize("command", ["[" + "{}," * 10_000_000 + "1]", " " * 1_000_001])
+def test_commands_are_short(url: str, command: str) -> None:
+    began = time.monotonic()
+    answer = post(f"{url}admin", command.encode(), **{"Content-Type": "application/json"})
+    assert time.monotonic() - began < SOON_SECONDS
+    assert (answer.status_code, answer.json()) == (413, {"error": "the message has more than 1000000 bytes: split it"})
+
+
+def test_a_batch_of_urls_is_a_short_command() -> None:
+    """crawlAdmin adds as many at once, whatever their characters."""
+    assert len(json.dumps("\U0001f600" * MAX_BATCH_CHARACTERS)) < web.MAX_BYTES
+
+
+def test_the_limits_of_commands_are_those_of_the_manual() -> None:
+    manual = (Path(__file__).parents[2] / "manual" / "commands.md").read_text()
+    for words in (f"{web.MAX_BYTES:,} bytes", f"at most {MAX_LIMIT:,}"):
+        assert words in manual, words
 
 
 # --- connections that give nothing

@@ -297,6 +297,7 @@ def test_status_tells_which_limit_has_ended_the_crawl(frontiers: Make, tmp_path:
         ("delay", {"host": "a", "seconds": -1}), ("delay", {"host": "a", "seconds": "3"}),
         ("delay", {"host": "a", "seconds": True}), ("delay", {"host": "a", "seconds": float("nan")}),
         ("add", {"urls": ["mailto:a@example.org"]}), ("blacklist", {"limit": -1}), ("blacklist", {"outcome": "bad"}),
+        ("blacklist", {"limit": 10**30}), ("blacklist", {"limit": 100_001}), ("queue", {"limit": 10**30}),
         ("queue", {"limit": -1}), ("queue", {"host": "a b"}), ("queue", {"after": 3}),
         ("priority", {"target": "a"}), ("priority", {"target": "a", "priority": 1.5}),
         ("priority", {"target": "a", "priority": 10**6}), ("priority", {"target": "a", "priority": True}),
