@@ -72,7 +72,7 @@ class Memory:
         if lease is not None and self.core.rules.sitemaps:
             sitemaps.link_held(lease, [(item.url, item.depth) for item in news.values()])
         done = self.settling.settle(job, lease, report.results)
-        self.settling.learn(done, report.hosts)
+        self.settling.learn(done, lease, report.hosts)
         for key in done.late:  # settled just now, which the store does not know yet
             news.pop(key, None)
         new = self._take_in(done, listed, news) if listed else 0

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from common.addresses import is_address, plain
 from common.urls import resolve
 from common.wire import HostFact, Outcome, UrlResult, clean_text
 from server.frontier import claims
@@ -34,6 +35,7 @@ from server.frontier.store import Table
 
 _LONGEST_PAUSE_SECONDS = 86_400.0  # that a Retry-After can bring about
 _MAX_DETAIL_LENGTH = 500
+_LONGEST_ADDRESS = 64  # IPv6 with the name of an interface
 _MAX_RULE_LENGTH = 100  # it is stored with each URL that it excludes
 _WAKE_LIMIT = 10_000  # waiting URLs brought back, or URLs of dead hosts given up, in one change
 _CALM = 0.8  # the backoff of a host shrinks to this with each report in which it answered
@@ -332,16 +334,17 @@ class Settling:
 
     # --- hosts -------------------------------------------------------------------------------------------------
 
-    def learn(self, done: Settlement, facts: Iterable[HostFact]) -> None:
-        """What the client says about hosts."""
+    def learn(self, done: Settlement, lease: Lease | None, facts: Sequence[HostFact]) -> None:
+        """What the client says about hosts that it has, or had with what it has just reported."""
         core, now = self._core, self._core.clock.now()
+        held = {task.host for task in lease.tasks.values()} if lease and facts else set()
         for fact in facts:
             host = core.hosts.find(fact.host)
-            if host is None:
+            if host is None or not (host.id in held or host.id in done.signs):
                 continue
             done.change.touch(host)
             host.crawl_delay = fact.crawl_delay_seconds
-            host.address = fact.address or host.address
+            host.address = _address(fact.address) or host.address
             if fact.latency_seconds > 0:
                 host.latency = (host.latency + fact.latency_seconds) / 2 if host.latency else fact.latency_seconds
             if fact.retry_after_seconds > 0:
@@ -430,6 +433,11 @@ def _is_page(entry: Entry, outcome: Outcome) -> bool:
     """Whether a stored page that was asked for as a sitemap is none, or none as far as is known."""
     is_read = CONSEQUENCES[outcome].state is State.DONE
     return outcome is Outcome.UNWANTED or not (is_read or entry.is_guessed)
+
+
+def _address(text: str) -> str:
+    """In one spelling, as hosts at one address share their turns; empty if it is none."""
+    return plain(text) if len(text) <= _LONGEST_ADDRESS and is_address(text) else ""
 
 
 def _rule(result: UrlResult) -> str:

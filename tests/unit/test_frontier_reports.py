@@ -290,6 +290,47 @@ def test_retry_after_outlives_a_restart_when_nothing_else_is_known(frontiers: Ma
     assert case.lease("a").tasks
 
 
+# --- what a client may say of hosts
+
+
+def test_a_host_that_the_job_does_not_have_is_none_of_its_clients_business(frontiers: Make) -> None:
+    case = frontiers()
+    case.add("http://a/0")
+    job = case.lease("a").job
+    case.add("http://b/0")
+    fact = HostFact("b", "192.0.2.1", 60, retry_after_seconds=3600)
+    case.report("a", job, {}, hosts=[fact])
+    case.report("a", job, STORED, found=["http://b/1"], hosts=[fact])
+    case.report("a", job, STORED, hosts=[fact])
+    host = case.frontier.explain("http://b/0").host
+    assert (host.address, host.not_before) == ("", 0)
+    assert case.lease("b").hosts[0].delay_seconds == case.rules.delay_seconds
+
+
+def test_a_report_that_comes_late_tells_of_its_hosts_too(frontiers: Make) -> None:
+    case = frontiers(lease_seconds=100)
+    job = leased_page(case)
+    case.clock.advance(101)
+    assert case.frontier.expire() == 1
+    case.report("a", job, STORED, hosts=[HostFact("a", "192.0.2.1")])
+    assert case.frontier.explain("http://a/0").host.address == "192.0.2.1"
+
+
+@pytest.mark.parametrize(("told", "kept"), [
+    ("192.0.2.1", "192.0.2.1"), ("2001:DB8:0::1", "2001:db8::1"), ("::ffff:192.0.2.1", "192.0.2.1"),
+    ("", "10.0.0.1"), ("x" * 1_000_000, "10.0.0.1"), ("a.example", "10.0.0.1"), ("192.0.2.1 192.0.2.2", "10.0.0.1"),
+    ("fe80::1%" + "x" * 1_000_000, "10.0.0.1"),
+], ids=range(8))  # fmt: skip
+def test_an_address_is_one(frontiers: Make, told: str, kept: str) -> None:
+    case = frontiers()
+    job = leased_page(case)
+    case.report("a", job, {}, hosts=[HostFact("a", "10.0.0.1")])
+    case.report("a", job, {}, hosts=[HostFact("a", told)])
+    assert case.frontier.explain("http://a/0").host.address == kept
+    case.reopen()
+    assert case.frontier.explain("http://a/0").host.address == kept
+
+
 # --- start URLs that lead elsewhere
 
 

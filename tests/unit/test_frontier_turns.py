@@ -97,8 +97,8 @@ def test_when_two_clients_turn_out_to_be_at_one_address_only_one_goes_on(frontie
     first = case.lease("a", wanted=10)
     case.add(*pages("y", 50))
     second = case.lease("b", wanted=10)
-    facts = [HostFact("x", "10.0.0.1"), HostFact("y", "10.0.0.1")]
-    case.report("a", first.job, {"http://x/0": Outcome.STORED}, hosts=facts)
+    case.report("b", second.job, {}, hosts=[HostFact("y", "10.0.0.1")])
+    case.report("a", first.job, {"http://x/0": Outcome.STORED}, hosts=[HostFact("x", "10.0.0.1")])
     assert not case.lease("a").tasks
     assert not case.lease("b").tasks
     case.finish("a", first)
