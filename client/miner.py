@@ -129,23 +129,26 @@ def _document(result: FetchResult, settings: JobSettings) -> MinedPage:
 def _plain_text(result: FetchResult, settings: JobSettings) -> MinedPage:
     found, encoding = plain.read(result.body, result.charset)
     content = PageText(text=found) if settings.page_parse else _NOTHING
-    detail = _part(plain.MAX_BYTES, result.body) if encoding else ""
+    detail = _part(plain.MAX_BYTES, len(result.body)) if encoding else ""
     return _page(result, settings, _data_name(result), encoding, content=content, detail=detail)
 
 
-def _part(length: int, body: bytes) -> str:
+def _part(length: int, whole: int) -> str:
     """What is said of a page if not more than `length` bytes of it were read."""
-    return f"mined in part: the first {length} of {len(body)} bytes" if length < len(body) else ""
+    return f"mined in part: the first {length} of {whole} bytes" if length < whole else ""
 
 
 def _mined(
     result: FetchResult, settings: JobSettings, reader: Reader, held: "threading.Lock | None"
 ) -> MinedPage:
-    encoding = charset.encoding_of(result.body, result.charset)
-    html = _utf8(result.body, encoding)
+    body = bounds.beginning(result.body)
+    encoding = charset.encoding_of(body, result.charset)
+    html = _utf8(body, encoding)
+    whole = len(html) if len(body) == len(result.body) else max(len(html), len(result.body))
+    html = html[: bounds.MAX_BYTES]
     wanted = Wanted(settings.rel_nofollow, settings.document_save)
     seen = reader.read(html, wanted, urls.host_of(result.task.url), held)
-    detail = _part(seen.length, html)
+    detail = _part(seen.length, whole)
     resolved = partial(links.resolved, base=seen.base, page_url=_address(result), encoding=encoding)
     found = resolved(seen.references)
     asked = _directives(result, settings, seen.metas)
