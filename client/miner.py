@@ -150,21 +150,24 @@ def _mined(
     seen = reader.read(html, wanted, urls.host_of(result.task.url), held)
     detail = _part(seen.length, whole)
     resolved = partial(links.resolved, base=seen.base, page_url=_address(result), encoding=encoding)
-    found = resolved(seen.references)
+    allowance = links.Allowance(seen.length)
+    found = resolved(seen.references, allowance=allowance)
     asked = _directives(result, settings, seen.metas)
     addresses = [address for address, _ in found] if asked.follow else []
     if addresses and seen.unfollowed:
         unfollowed = frozenset(seen.unfollowed)
         followed = {reference: "" for reference in seen.references if reference not in unfollowed}
-        addresses = [address for address, _ in resolved(followed)]
+        addresses = [address for address, _ in resolved(followed, allowance=links.Allowance(seen.length))]
     if asked.refusal:
         return _refused(result, asked, addresses)
     if seen.shown and asked.follow:
-        shown = resolved(dict.fromkeys(seen.shown, ""))
+        shown = resolved(dict.fromkeys(seen.shown, ""), allowance=allowance)
         addresses = list(dict.fromkeys(addresses + [address for address, _ in shown]))[: links.MAX_LINKS]
     content = _content(found, seen) if settings.page_parse else PageText(found)
     if (http_encoding := charset.encoding_for(result.charset)) and http_encoding != encoding:
         content = replace(content, http_encoding=http_encoding)
+    if allowance.is_used_up and not detail:
+        detail = f"mined in part: the first {len(addresses) or len(found)} addresses"
     title = seen.title
     if len(found) > _MANY_LINKS:  # each of these is large then, and data.xml too
         del seen, html

@@ -292,6 +292,12 @@ HOSTILE = {
     "ruby": "b'<rt>' * 100_000",
     "items": "b'<li><dd>' * 100_000",
     "drawing": "b'<svg>' + b'<g>' * 100_000 + b'</x>' * 100_000",
+    "a long base": "BASE % (b'a' * 1_900) + LINKS",
+    "a long base that XML escapes": "BASE % (b'&' * 1_900) + LINKS",
+    "a long base without links to follow": "BASE % (b'a' * 1_900) + b'<a rel=nofollow href=x>' + LINKS",
+    "a long base and a large character": "BASE % (b'a' * 1_900) + '\U0001f600'.encode() + LINKS * 8",
+    "one text in many anchors": "b''.join(b'<a href=%d><object>' % n + TEXT * (n % 60 < 1) for n in range(20_000))",
+    "hosts of 3,800 characters": "b''.join(b'<a href=\"http://%d%b/\">' % (n, NAME) for n in range(600))",
     "no windows-1253": "in_('windows-1253', b'\\xd2' * 19_000_000)",
     "no UTF-16": "in_('utf-16', b'\\0\\xdc' * 9_500_000)",
     "no EUC-JP": "in_('euc-jp', b'\\xff\\xad\\xa1' * 6_000_000)",
@@ -307,6 +313,10 @@ def in_(encoding, text):
     charset = encoding
     return text
 charset = ""
+LINKS = b''.join(b'<a href=%d>' % n for n in range(50_000))
+TEXT = b'"' * 500
+BASE = b'<base href="http://h.example/%b/">'
+NAME = ''.join(map(chr, range(0x4e00, 0x4e00 + 3_800))).encode()
 body = {body}
 before = resource.getrusage(resource.RUSAGE_SELF)
 page = mine(_fetched(body, charset=charset))
@@ -337,6 +347,16 @@ def test_a_page_that_was_cut_says_so() -> None:
     page = mine(_fetched(b"<a href=x>" + b"<div>" * 100_000), SETTINGS)
     assert page.links == ["http://example.org/dir/x"]
     assert page.detail == "mined in part: the first 30005 of 500010 bytes"
+
+
+def test_a_page_whose_links_are_cut_says_so() -> None:
+    body = b'<base href="http://h.example/' + b"a" * 1_900 + b'/">' + b"".join(b"<a href=%d>" % n for n in range(5_000))
+    page = mine(_fetched(body), replace(SETTINGS, document_save=True))
+    assert 500 < len(page.links) < 1_000
+    assert page.detail == f"mined in part: the first {len(page.links)} addresses"
+    assert len(page.xml) < 2_000_000
+    followed = mine(_fetched(b"<a rel=nofollow href=x>" + body), replace(SETTINGS, rel_nofollow=True))
+    assert 500 < len(followed.links) < 1_000
 
 
 CUT = [
