@@ -196,6 +196,8 @@ PLAIN_TEXTS = {  # body, charset of the header, text, encoding
     "UTF-8": (PLAIN.encode(), "utf-8", None, "utf-8"),
     "nothing said": (PLAIN.encode(), "", None, "utf-8"),
     "a byte order mark": (PLAIN.encode("utf-16"), "koi8-r", None, "utf-16le"),
+    "UTF-16 by the header": (PLAIN.encode("utf-16-le"), "UTF-16", None, "utf-16le"),
+    "the other UTF-16 by the header": (PLAIN.encode("utf-16-be"), "utf-16be", None, "utf-16be"),
     "another encoding": (PLAIN.encode("iso-8859-2"), "latin2", None, "iso-8859-2"),
     "a meta in it is text": (b"<meta charset=koi8-r> \xc5\xbe", "", "<meta charset=koi8-r> ž", "utf-8"),
     "ASCII": (b"plain", "", "plain", "utf-8"),
