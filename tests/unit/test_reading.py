@@ -1,9 +1,11 @@
 """Reading pages: here or in another process, the same is seen; what goes wrong there costs the rest of a page."""
 
+import gc
 import gzip
 import logging
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -86,6 +88,21 @@ def test_a_page_that_takes_too_long_is_read_in_part_and_its_host_gets_no_more_ti
     assert reader.read(RISKY, ALL, "hostile.example").length < len(RISKY)
     assert [lane._process for lane in reader._page_lanes] == [None] * 3, "nobody was asked"
     reader.close()
+
+
+@pytest.mark.parametrize("max_seconds", [0.1, 60.0], ids=["never read", "read in another lane"])
+def test_a_page_that_took_long_is_not_kept(max_seconds: float) -> None:
+    """An error that is remembered leads to all that was there when it was raised: 20 MB, until garbage is searched."""
+    reader = Reader(max_seconds=max_seconds)
+    page = HTML + b"<div>" * 30_000
+    before = sys.getrefcount(page)
+    gc.disable()
+    try:
+        reader.read(page, ALL, "hostile.example")
+        assert sys.getrefcount(page) == before
+    finally:
+        gc.enable()
+        reader.close()
 
 
 def test_too_much_memory_ends_the_process_of_the_page_only(reader: Reader, caplog: pytest.LogCaptureFixture) -> None:
