@@ -146,6 +146,7 @@ def _mined(
     html = _utf8(body, encoding)
     whole = len(html) if len(body) == len(result.body) else max(len(html), len(result.body))
     html = html[: bounds.MAX_BYTES]
+    del body  # it may be 8 MB, and wait for a lane
     wanted = Wanted(settings.rel_nofollow, settings.document_save)
     seen = reader.read(html, wanted, urls.host_of(result.task.url), held)
     detail = _part(seen.length, whole)
