@@ -11,6 +11,7 @@ from collections import Counter
 
 MAX_BYTES = 8_000_000  # more of a page is never parsed
 MAX_TAGS = 300_000  # likewise; about 200 bytes each in the parsed page
+_TAIL_BYTES = 10_000  # in which a page of that size has a tag
 HARMLESS_TAGS = 6_000  # each may cost as many steps as there are before it
 
 # What reading may take, of processor time. Real pages need a seventh of it at most, also those at all limits; so it
@@ -52,6 +53,13 @@ def is_harmless(html: bytes) -> bool:
     if _QUOTED_END.search(html) or _LONG_TAG.search(html) or (tags > _FEW_TAGS and _LARGE_ANCHOR.search(html)):
         return False
     return not _has_many_attributes(html) and _formatting_is_harmless(html, tags)
+
+
+def beginning(body: bytes) -> bytes:
+    """As much of a page in any encoding as is worth decoding, in whole characters if it has tags."""
+    if len(body) <= MAX_BYTES:
+        return body
+    return body[: body.rfind(b">", MAX_BYTES - _TAIL_BYTES, MAX_BYTES) + 1 or MAX_BYTES]
 
 
 def parsable(html: bytes) -> bytes:

@@ -15,7 +15,7 @@ from common.urls import host_of
 from common.wire import FoundUrl, HostFact, JobSettings, ListedUrl, Outcome, Report, UrlResult, UrlTask
 
 _MAX_DETAIL = 300
-_BYTES_PER_LINK = 400  # the address, its row, and the table they are in
+_BYTES_PER_LINK = 400  # its row, the table it is in, and objects for both; the address comes on top
 _SOON_SECONDS = 1.0  # a report that somebody waits for; what is under way then has mostly ended
 
 
@@ -203,13 +203,15 @@ class Harvest:
         redirected = page.outcome is Outcome.REDIRECTED
         depth = task.depth if redirected else task.depth + 1
         hops = task.hops + 1 if redirected else 0
-        before, is_wanted_again = len(found), hops or self._settings.repeat_links
+        is_wanted_again = hops or self._settings.repeat_links
+        size = 0
         for link in page.links:
             known = found.get(link)
             is_news = known is None and (is_wanted_again or not self._recent.knows(link, depth))
             if is_news or (known and depth < known.depth):
                 found[link] = FoundUrl(link, depth, hops)
-        return (len(found) - before) * _BYTES_PER_LINK
+                size += _BYTES_PER_LINK + len(link) if is_news else 0
+        return size
 
     def _writer(self, domain: str) -> BundleWriter:
         writers = self._collected.writers

@@ -8,6 +8,7 @@ says latin1 means windows-1252. Never raises: unknown labels are ignored, undeco
 
 import codecs
 import re
+import threading
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -17,7 +18,8 @@ FALLBACK = "windows-1252"
 
 _PRESCAN_BYTES = 1024
 _LATE_BYTES = 32 << 10  # browsers set no limit, but a head longer than this is rare
-_MENDED_BYTES = 1 << 20  # mending costs 0.6 s in the worst case; larger pages in EUC-JP are rare
+_MAX_MENDED = 20_000  # places of EUC-JP that Python takes for no text: each costs a microsecond
+_PIECE_BYTES = 1 << 16  # of damaged UTF-16 take 4 ms at most
 _SAMPLE_BYTES = 8192  # detection costs about 1 ms a kilobyte in the worst case
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_BE, "utf-16be"), (codecs.BOM_UTF16_LE, "utf-16le"))
 
@@ -98,7 +100,6 @@ _NAME_OF_GUESS = {codec: name for name, codec in _CODECS.items()} | {
 }
 
 _QUERY_CODECS = {"gbk": "gbk"}  # what gb18030 has beyond it is only read
-_ASCII = re.compile("[\x00-\x7f]+")
 _NOT_ASCII = re.compile("[^\x00-\x7f]+")
 _NOT_IN_QUERY = re.compile("[^!$-&(-;=?-~]")
 
@@ -140,7 +141,7 @@ def _mended(body: bytes, name: str) -> str:
     if declared is None or declared == name or not _is_text(body, declared):
         return name
     text = text_of(body, name)
-    spoilt, foreign = text.count("\ufffd"), len(text) - sum(map(len, _ASCII.findall(text)))
+    spoilt, foreign = text.count("\ufffd"), len(text) - len(text.encode("ascii", "ignore"))
     return declared if declared == "utf-8" or 2 * spoilt > foreign else name
 
 
@@ -159,9 +160,47 @@ def encoding_for(label: str) -> str | None:
 
 
 def text_of(body: bytes, name: str) -> str:
-    """Decode with an encoding of ours; a byte order mark is not part of the text."""
-    errors = _JAPANESE if name == "euc-jp" and len(body) <= _MENDED_BYTES else "replace"
-    return body.decode(_CODECS.get(name, name), errors).removeprefix("\ufeff")
+    """Decode with an encoding of ours; a byte order mark is not part of the text.
+
+    A codec that calls a handler for each octet that is no character does not let other threads run meanwhile: for
+    millions of them, seconds.
+    """
+    if (table := _table(name)) is not None:
+        return codecs.charmap_decode(body, "strict", table)[0]
+    codec = _CODECS.get(name, name)
+    if name.startswith("utf-16"):
+        return _utf16(body, codec).removeprefix("\ufeff")
+    return (_euc_jp(body) if name == "euc-jp" else body.decode(codec, "replace")).removeprefix("\ufeff")
+
+
+def _utf16(body: bytes, codec: str) -> str:
+    try:
+        return body.decode(codec)
+    except UnicodeDecodeError:
+        decoder = codecs.getincrementaldecoder(codec)("replace")
+        pieces = range(0, len(body), _PIECE_BYTES)
+        text = "".join([decoder.decode(body[start : start + _PIECE_BYTES]) for start in pieces])
+        return text + decoder.decode(b"", final=True)
+
+
+def _euc_jp(body: bytes) -> str:
+    _mended_here.places = 0
+    try:
+        return body.decode("euc-jp", _JAPANESE)
+    except UnicodeDecodeError:
+        return body.decode("euc-jp", "replace")
+
+
+@lru_cache
+def _table(name: str) -> str | None:
+    """The characters of an encoding of one octet a character, U+FFFD for octets that are none. None for others."""
+    if name == "utf-8":  # of octets alone it looks like one
+        return None
+    codec = _CODECS.get(name, name)
+    octets = bytes(range(256))
+    texts = [bytes([octet]).decode(codec, "replace") for octet in octets]
+    is_table = all(map(len, texts)) and octets.decode(codec, "replace") == "".join(texts)
+    return "".join(texts) if is_table else None
 
 
 def in_query(text: str, name: str) -> str:
@@ -192,9 +231,15 @@ _REFERENCE = "pavouk-reference"
 codecs.register_error(_REFERENCE, _as_reference)
 
 
+_mended_here = threading.local()  # .places: how many, of the text that this thread decodes
+
+
 def _from_shift_jis(error: UnicodeError) -> tuple[str, int]:
     """What Python's euc_jp lacks of the standard's: rows such as ① and ㈱, which are the same rows in Shift_JIS."""
     assert isinstance(error, UnicodeDecodeError)
+    _mended_here.places += 1
+    if _mended_here.places > _MAX_MENDED:
+        raise error
     pair = error.object[error.start : error.start + 2]
     if len(pair) < 2 or not all(0xA1 <= octet <= 0xFE for octet in pair):
         return "\ufffd", error.start + 1
@@ -290,27 +335,15 @@ def _guessed(sample: bytes) -> str:
 
 
 def _is_text(body: bytes, name: str) -> bool:
-    if name == "utf-8":
+    if name.startswith("utf-"):
         try:
-            body.decode()
+            body.decode(name)
         except UnicodeDecodeError:
             return False
         return True
-    undefined = _undefined(name)
-    if undefined is None:
-        return "\ufffd" not in text_of(body, name)
-    return not any(octet in body for octet in undefined)
-
-
-@lru_cache
-def _undefined(name: str) -> list[bytes] | None:
-    """The octets that are no character in an encoding of one octet a character: looking for them costs a tenth of
-    decoding. None for other encodings."""
-    octets = [bytes([octet]) for octet in range(256)]
-    texts = [text_of(octet, name) for octet in octets]
-    if all(texts) and text_of(b"".join(octets), name) == "".join(texts):
-        return [octet for octet, text in zip(octets, texts, strict=True) if text == "\ufffd"]
-    return None
+    if (table := _table(name)) is not None:  # looking for octets costs a tenth of decoding
+        return not any(bytes([octet]) in body for octet, text in enumerate(table) if text == "\ufffd")
+    return "\ufffd" not in text_of(body, name)
 
 
 def _fits(sample: bytes, name: str) -> bool:

@@ -13,13 +13,20 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from client import charset
 from client.text import folded
+from common.page import len_in_xml
 from common.urls import MAX_URL_LENGTH, resolve
 
 MAX_LINKS = 50_000
 MAX_ANCHOR_LENGTH = 500
+MAX_ADDRESS_BYTES = 8_000_000  # of all addresses of a page; 50,000 of 160 bytes
+MIN_ADDRESS_BYTES = 1_000_000  # for a small page
+ADDRESS_BYTES_PER_BYTE = 4  # more, for each byte of a page: references are shorter than what they mean
+MAX_ANCHOR_BYTES = 2_000_000  # of the texts of all anchors; those in each other repeat one
 
 _MAX_RAW_LENGTH = 4 * MAX_URL_LENGTH  # longer references (data:, junk) do not get shorter when resolved
 _MAX_ANCHOR_NODES = 200  # tricks nest anchors; without a bound their texts cost the square of the page
+_MANY_LINKS = MAX_ANCHOR_BYTES // (MAX_ANCHOR_LENGTH * len("&quot;"))  # fewer have no texts that are too many
+_AMPERSAND_GROWS = len("&amp;") - 1
 _RELATIONS = frozenset(["canonical", "next", "prev"])
 
 _IMAGE = LexborHTMLParser("").create_node("img").tag_id
@@ -116,16 +123,43 @@ def _alt(image: LexborNode) -> str:
     return f" {alt} " if alt else ""
 
 
+class Allowance:
+    """How much the addresses of one page and their texts may take together, as they are in its data.xml.
+
+    A page of 700 KB can make 50,000 addresses of 2,000 characters: it needs to say a long beginning only once.
+    """
+
+    def __init__(self, page_bytes: int) -> None:
+        self._addresses = min(MIN_ADDRESS_BYTES + ADDRESS_BYTES_PER_BYTE * page_bytes, MAX_ADDRESS_BYTES)
+        self._texts = MAX_ANCHOR_BYTES
+        self.is_used_up = False
+
+    def has_place(self, address: str, found: Mapping[str, str]) -> bool:
+        """For one more address; False, and used up, if there is none."""
+        self._addresses -= len(address) + _AMPERSAND_GROWS * address.count("&")  # the rest that XML escapes is escaped
+        if self._addresses >= 0 and (len(found) < MAX_LINKS or address in found):
+            return True
+        self.is_used_up = True
+        return False
+
+    def text(self, text: str) -> str:
+        """A text if there is place for it; otherwise none, as of an anchor without one."""
+        self._texts -= len_in_xml(text) if text else 0
+        return text if self._texts >= 0 else ""
+
+
 def resolved(
-    references: Mapping[str, str], base: str, page_url: str, encoding: str = "utf-8"
+    references: Mapping[str, str], base: str, page_url: str, encoding: str = "utf-8", allowance: Allowance | None = None
 ) -> list[tuple[str, str]]:
-    """The address of each reference, each address once, with the first text that is not empty.
+    """The address of each reference, each address once, with the first text that is not empty; as many as may be.
 
     `encoding` is that of the page.
     """
+    allowance = allowance or Allowance(MAX_ADDRESS_BYTES)
     base_url = (resolve(base, page_url) if base else None) or page_url
     known = _memory.of(base_url)
     found: dict[str, str] = {}
+    many = len(references) > _MANY_LINKS
     for reference, text in references.items():
         address = known.get(reference, "")
         if address == "":
@@ -134,9 +168,9 @@ def resolved(
                 known[reference] = address
         if address is None or found.get(address):
             continue
-        if len(found) == MAX_LINKS and address not in found:
+        if not allowance.has_place(address, found):
             break
-        found[address] = text
+        found[address] = allowance.text(text) if many else text
     return list(found.items())
 
 

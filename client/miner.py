@@ -129,39 +129,46 @@ def _document(result: FetchResult, settings: JobSettings) -> MinedPage:
 def _plain_text(result: FetchResult, settings: JobSettings) -> MinedPage:
     found, encoding = plain.read(result.body, result.charset)
     content = PageText(text=found) if settings.page_parse else _NOTHING
-    detail = _part(plain.MAX_BYTES, result.body) if encoding else ""
+    detail = _part(plain.MAX_BYTES, len(result.body)) if encoding else ""
     return _page(result, settings, _data_name(result), encoding, content=content, detail=detail)
 
 
-def _part(length: int, body: bytes) -> str:
+def _part(length: int, whole: int) -> str:
     """What is said of a page if not more than `length` bytes of it were read."""
-    return f"mined in part: the first {length} of {len(body)} bytes" if length < len(body) else ""
+    return f"mined in part: the first {length} of {whole} bytes" if length < whole else ""
 
 
 def _mined(
     result: FetchResult, settings: JobSettings, reader: Reader, held: "threading.Lock | None"
 ) -> MinedPage:
-    encoding = charset.encoding_of(result.body, result.charset)
-    html = _utf8(result.body, encoding)
+    body = bounds.beginning(result.body)
+    encoding = charset.encoding_of(body, result.charset)
+    html = _utf8(body, encoding)
+    whole = len(html) if len(body) == len(result.body) else max(len(html), len(result.body))
+    html = html[: bounds.MAX_BYTES]
+    del body  # it may be 8 MB, and wait for a lane
     wanted = Wanted(settings.rel_nofollow, settings.document_save)
     seen = reader.read(html, wanted, urls.host_of(result.task.url), held)
-    detail = _part(seen.length, html)
+    detail = _part(seen.length, whole)
     resolved = partial(links.resolved, base=seen.base, page_url=_address(result), encoding=encoding)
-    found = resolved(seen.references)
+    allowance = links.Allowance(seen.length)
+    found = resolved(seen.references, allowance=allowance)
     asked = _directives(result, settings, seen.metas)
     addresses = [address for address, _ in found] if asked.follow else []
     if addresses and seen.unfollowed:
         unfollowed = frozenset(seen.unfollowed)
         followed = {reference: "" for reference in seen.references if reference not in unfollowed}
-        addresses = [address for address, _ in resolved(followed)]
+        addresses = [address for address, _ in resolved(followed, allowance=links.Allowance(seen.length))]
     if asked.refusal:
         return _refused(result, asked, addresses)
     if seen.shown and asked.follow:
-        shown = resolved(dict.fromkeys(seen.shown, ""))
+        shown = resolved(dict.fromkeys(seen.shown, ""), allowance=allowance)
         addresses = list(dict.fromkeys(addresses + [address for address, _ in shown]))[: links.MAX_LINKS]
     content = _content(found, seen) if settings.page_parse else PageText(found)
     if (http_encoding := charset.encoding_for(result.charset)) and http_encoding != encoding:
         content = replace(content, http_encoding=http_encoding)
+    if allowance.is_used_up and not detail:
+        detail = f"mined in part: the first {len(addresses) or len(found)} addresses"
     title = seen.title
     if len(found) > _MANY_LINKS:  # each of these is large then, and data.xml too
         del seen, html

@@ -10,7 +10,6 @@ A full queue, or no room for more pages, makes the stages before wait, back to t
 whatever the network does.
 """
 
-import contextlib
 import logging
 import queue
 import threading
@@ -34,7 +33,7 @@ from client.reading.reader import MAX_LAID_ASIDE, Reader
 from client.recent import RecentlySent
 from client.results import FetchResult, MinedPage
 from client.robots import Robots
-from client.room import Room
+from client.room import LARGE_BYTES, Room
 from client.schedule import Schedule, Ticket
 from client.services import Services
 from common.errors import RemoteRefused, RemoteUnavailable
@@ -46,7 +45,6 @@ _MAX_WAITING_URLS = 2_000  # in the schedule; with more, no job is asked for
 _MAX_JOBS = 50  # a job stays until its last parcel is delivered, so this bounds what piles up when servers are away
 _MAX_HARVEST_BYTES = 32 << 20  # a harvest with more is cut at once
 _ROOM_BYTES = 40 << 20  # for pages that are fetched and not packed; with more, downloads wait
-_LARGE_PAGE_BYTES = 1 << 20
 _TICK_SECONDS = 0.2
 _MAX_TRIES = 3  # to report a page as failed
 _STOP_FETCH_SECONDS = 10.0  # fetches under way get so long to end when the client stops
@@ -328,11 +326,19 @@ class Pipeline:
 
     def _mined(self, result: FetchResult, settings: JobSettings) -> MinedPage:
         """Of large pages one at a time, because mined they are huge; but none waits while another process reads."""
-        large = self._mining_large if len(result.body) > _LARGE_PAGE_BYTES else None
-        with large or contextlib.nullcontext():
-            if result.task.kind is not Kind.PAGE:
-                return listing.read(result, self._sitemaps_of, partial(self._reader.read_sitemap, held=large))
-            return mine(result, settings, self._reader, large)
+        if len(result.body) <= LARGE_BYTES:
+            return self._read(result, settings, None)
+        with self._line.aside():  # small ones have their turn meanwhile
+            self._mining_large.acquire()
+        try:
+            return self._read(result, settings, self._mining_large)
+        finally:
+            self._mining_large.release()
+
+    def _read(self, result: FetchResult, settings: JobSettings, large: "threading.Lock | None") -> MinedPage:
+        if result.task.kind is not Kind.PAGE:
+            return listing.read(result, self._sitemaps_of, partial(self._reader.read_sitemap, held=large))
+        return mine(result, settings, self._reader, large)
 
     def _sitemaps_of(self, origin: str) -> Sequence[str] | None:
         with self._lock:

@@ -17,7 +17,7 @@ _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)
 
 def read(body: bytes, http_charset: str) -> tuple[str, str]:
     """The text, each run of white space as one blank, and the name of the encoding; nothing if it is no text."""
-    if _NO_TEXT.search(body[:_SNIFFED_BYTES]) and not body.startswith(_MARKS):
+    if _NO_TEXT.search(body[:_SNIFFED_BYTES]) and not body.startswith(_MARKS) and not _is_utf16(http_charset):
         return "", ""
     beginning = body[:MAX_BYTES]
     name = charset.plain_encoding_of(beginning, http_charset)
@@ -25,3 +25,8 @@ def read(body: bytes, http_charset: str) -> tuple[str, str]:
     if len(body) > MAX_BYTES:
         text = text.rstrip("\ufffd")  # half a character
     return folded(text, MAX_TEXT_LENGTH), name
+
+
+def _is_utf16(http_charset: str) -> bool:
+    """Whether the server says so: then a NUL is part of a character, and browsers show what comes, whatever it is."""
+    return (charset.encoding_for(http_charset) or "").startswith("utf-16")

@@ -6,9 +6,14 @@ bounded, whatever the pages are and however slow the rest is.
 
 import threading
 
+LARGE_BYTES = 1 << 20  # what is larger leaves a quarter of the room to what is not
+
 
 class Room:
-    """Bytes that may be held at once. Thread-safe."""
+    """Bytes that may be held at once. Thread-safe.
+
+    Large pages take seconds to be packed, and while they fill the room nothing else comes in. So they never fill it.
+    """
 
     def __init__(self, capacity_bytes: int) -> None:
         self._capacity = capacity_bytes
@@ -16,7 +21,7 @@ class Room:
         self._changed = threading.Condition()  # guards _used
 
     def take(self, size: int, timeout_seconds: float | None = None) -> bool:
-        """Wait for room; False if there is none in time. What alone exceeds the capacity gets all of it."""
+        """Wait for room; False if there is none in time. What is too large for it has to be alone."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._fits(size), timeout_seconds):
                 return False
@@ -40,4 +45,5 @@ class Room:
         return self._used
 
     def _fits(self, size: int) -> bool:
-        return self._used <= 0 or self._used + size <= self._capacity
+        capacity = self._capacity if size <= LARGE_BYTES else self._capacity * 3 // 4
+        return self._used <= 0 or self._used + size <= capacity

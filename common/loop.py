@@ -144,6 +144,7 @@ class Loop(Generic[_Item]):
             if item is None:
                 return
             self._work_on(item, work, rescue)
+            del item  # it can be a page of 20 MB, and the next one may come in an hour
 
     def _work_on(
         self,
@@ -160,6 +161,7 @@ class Loop(Generic[_Item]):
                     self._in_a_row = 0
                     return
                 if rescue(item, error, tries):
+                    error = None  # it leads to this frame, and so would keep what was in hand
                     return
                 error, rescues = None, 0
             except self._passing:
@@ -169,6 +171,7 @@ class Loop(Generic[_Item]):
                 if rescues >= _MAX_RESCUES:
                     self._note(raised)
                     _log.critical("%s: what was in hand is lost, because saving it fails, too", self._name)
+                    error = None
                     return
                 error = raised
                 tries += 1

@@ -1,9 +1,10 @@
 """One stored page: its metadata, and `data.xml`, which carries them beside the body. The schema is page.xsd."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from xml.parsers import expat
 
 from common.errors import BundleError
@@ -12,6 +13,7 @@ XML_NAME = "data.xml"
 MAX_TIME = 4_102_444_800  # the year 2100, in seconds since 1970: what is later is no time of a crawl
 
 _LAST_SECOND = 253_402_300_799  # of the year 9999
+_LINKS_AT_ONCE = 2_000  # hardly any page has more
 _DEPTH = 3  # of what is read in a data.xml: page, meta, url
 _MAX_DEPTH = 50
 _MAX_ELEMENTS = 200_000  # a page has 50,000 links at most
@@ -57,17 +59,32 @@ class PageText:
 
 def page_xml(meta: PageMeta, content: PageText) -> bytes:
     """data.xml of one page. Built as text: an element tree costs ten times as much and this runs for every page."""
+    # In pieces: a character beyond the 65,536th makes all of a text take four bytes for each.
+    return b"".join(map(_encoded, _pieces(meta, content)))
+
+
+def _pieces(meta: PageMeta, content: PageText) -> Iterator[str]:
     parts = ['<?xml version="1.0" encoding="UTF-8"?>\n<page>\n <meta>\n']
     parts += [f"  <{tag}>{_escaped(value)}</{tag}>\n" for tag, value in _meta_elements(meta)]
     if content.http_encoding:
         at = parts.index(f"  <encoding>{_escaped(meta.encoding)}</encoding>\n")
         parts[at] = parts[at].replace("<encoding>", f'<encoding insteadOf="{_escaped(content.http_encoding)}">')
     parts.append(" </meta>\n <links>\n")
-    parts += [f'  <link url="{_escaped(url)}">{_escaped(anchor)}</link>\n' for url, anchor in content.links]
+    links = iter(content.links)
+    while some := list(islice(links, _LINKS_AT_ONCE)):
+        parts += [f'  <link url="{_escaped(url)}">{_escaped(anchor)}</link>\n' for url, anchor in some]
+        if len(some) == _LINKS_AT_ONCE:
+            yield "".join(parts)
+            parts = []
     parts.append(" </links>\n <data>\n")
     parts += [f"  <{tag}>{_escaped(value)}</{tag}>\n" for tag, value in _data_elements(content)]
     parts.append(" </data>\n</page>\n")
-    return _encoded("".join(parts))
+    yield "".join(parts)
+
+
+def len_in_xml(value: str) -> int:
+    """How many characters it takes in a data.xml."""
+    return len(_escaped(value))
 
 
 def links_in(xml: bytes) -> list[str]:

@@ -8,6 +8,7 @@ requested.
 
 import hashlib
 import re
+from urllib.parse import unquote
 
 import ada_url
 from url_normalize import url_normalize
@@ -55,11 +56,17 @@ _PLAIN = re.compile(
 _NEVER_TYPED = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 _MAX_LABEL_LENGTH = 63
 _MAX_ROUNDS = 4
+_MAX_RAW_NAME_LENGTH = 2 * 254  # characters that may become one of 253: accents may be apart from their letters
+# Scheme, slashes, and a host where it is none of a path.
+_START = re.compile(r"[\x00-\x20]*+([a-z][a-z0-9+.-]*+:)?+([/\\]*+)([^/\\?#]*+)", re.IGNORECASE)
+_NO_CHARACTERS = str.maketrans("", "", "\t\n\r")  # of a URL, wherever they are
 _MAX_ORIGIN_LENGTH = len("https://") + 254 + len(":65535")  # a name in DNS has 253 characters, and perhaps a dot
 
 
 def resolve(reference: str, base: str | None = None) -> str | None:
     """The address a browser would request for `reference` on the page `base`; None if it is not crawlable."""
+    if len(reference) > _MAX_RAW_NAME_LENGTH and _has_long_name(reference, base):
+        return None
     try:
         href: str = ada_url.join_url(base, reference) if base else ada_url.normalize_url(reference)
     except (ValueError, UnicodeError):
@@ -75,6 +82,18 @@ def resolve(reference: str, base: str | None = None) -> str | None:
         return None
     # Browsers accept empty labels; DNS has none, and `..` must never become the name of a folder.
     return None if ".." in origin or "//." in origin else address
+
+
+def _has_long_name(reference: str, base: str | None) -> bool:
+    """Whether its host has too many characters for a name, which is told before it is resolved: a name that is not in
+    ASCII costs the square of its length: 13 ms for 3,900 characters, and there is room for 700 of these in a page."""
+    match = _START.match(reference.translate(_NO_CHARACTERS))
+    assert match is not None, "which may be empty"
+    scheme, slashes, authority = match.groups("")
+    if len(slashes) < 2 and (not scheme or (base or "").startswith(scheme.lower())):
+        return False  # a path
+    name = unquote(authority.rpartition("@")[2].partition(":")[0])
+    return len(name) > _MAX_RAW_NAME_LENGTH and not name.isascii()
 
 
 def is_plain_address(url: str) -> bool:

@@ -58,7 +58,7 @@ class Reader:
         """
         if not bounds.is_harmless(html):
             most = Limits(min(self._max_seconds, bounds.seconds_for(html)), MAX_PAGE_MEMORY)
-            with _released(held):
+            with self._released(held):
                 packed = self._outside(
                     lambda process, limits: process.read(html, wanted, limits), self._page_lanes, most, host, len(html)
                 )
@@ -72,7 +72,7 @@ class Reader:
         """What a sitemap says; nothing, with a problem, if it cannot be read in time and in little memory."""
         if not sitemaps.may_be_large(body):
             return sitemaps.read(body, url, content_type)
-        with _released(held):
+        with self._released(held):
             packed = self._outside(
                 lambda process, limits: process.read_sitemap(body, url, content_type, limits),
                 self._sitemap_lanes, self._sitemap_lanes[-1].limits, host_of(url), len(body),
@@ -94,24 +94,37 @@ class Reader:
                 self._starter.shutdown()
                 self._starter = None
 
+    @contextmanager
+    def _released(self, held: "threading.Lock | None") -> Iterator[None]:
+        """Without the lock, if there is one."""
+        if held is None:
+            yield
+            return
+        held.release()
+        try:
+            yield
+        finally:
+            with self._aside():  # who has the lock may be waiting to work
+                held.acquire()
+
     def _outside(self, ask: Ask, lanes: Sequence[Lane], most: Limits, host: str, size: int) -> bytes | None:
         """From lane to lane, until it is read or has had the most that it may have; None if it does not work."""
-        trouble: Exception | None = None
+        trouble = ""  # in words: an error leads to this frame, so the page would stay until garbage is searched for
         with ExitStack() as place:
             for lane in lanes:
                 if lane is lanes[1]:  # not read within the moment
                     place.enter_context(self._aside())  # before the place: who works must not wait for one
                     if not self._places.take():
-                        trouble = _NoProcess("has no place for more pages that take long")
+                        trouble = "has no place for more pages that take long"
                         break
                     place.callback(self._places.leave)
                 try:
                     return self._in_lane(lane, ask, most, host)
                 except _NoProcess as error:
-                    trouble = error
+                    trouble = str(error)
                     break
                 except ChildTrouble as error:
-                    trouble = error
+                    trouble = str(error)
                     if lane is not lanes[0]:
                         self._places.alarm()
                     if lane.is_last(error, most):
@@ -151,16 +164,3 @@ class Reader:
 
 class _NoProcess(Exception):
     """It cannot be read outside now, which is not its own fault. Says why."""
-
-
-@contextmanager
-def _released(held: "threading.Lock | None") -> Iterator[None]:
-    """Without the lock, if there is one."""
-    if held is None:
-        yield
-        return
-    held.release()
-    try:
-        yield
-    finally:
-        held.acquire()

@@ -4,7 +4,7 @@ import bz2
 import hashlib
 import os
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from struct import Struct
@@ -65,12 +65,12 @@ class BundleWriter:
             self._taken, self._loose, self._loose_bytes = self._loose, [], 0
         return self._taken
 
-    def squeeze(self, piece: Iterable[bytes]) -> int:
+    def squeeze(self, piece: Sequence[bytes]) -> int:
         """Compress a piece; returns by how many bytes it became smaller. Pages may be added meanwhile."""
-        raw = b"".join(piece)
-        self._pieces.append(_bz2(raw))
+        size = sum(map(len, piece))
+        self._pieces.append(_bz2(piece))
         self._taken = []
-        return len(raw) - len(self._pieces[-1])
+        return size - len(self._pieces[-1])
 
     def write(self, folder: Path, created: int) -> Path:
         """Write bundle and manifest into `folder` and return the bundle's path; both are on disk then."""
@@ -93,17 +93,18 @@ class BundleWriter:
     def _chunks(self, manifest: Iterable[bytes]) -> Iterator[bytes]:
         end = bytes(2 * tarfile.BLOCKSIZE)
         if self._container == "tar.bz2":
-            yield _bz2(b"".join(manifest))
+            yield _bz2(manifest)
             yield from self._pieces
-            yield _bz2(b"".join((*self._taken, *self._loose, end)))
+            yield _bz2((*self._taken, *self._loose, end))
         else:
             compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
             yield from filter(None, map(compressor.compress, (*manifest, *self._taken, *self._loose, end)))
             yield compressor.flush()
 
 
-def _bz2(data: bytes) -> bytes:
-    return bz2.compress(data, _BZ2_LEVEL)
+def _bz2(blocks: Iterable[bytes]) -> bytes:
+    compressor = bz2.BZ2Compressor(_BZ2_LEVEL)
+    return b"".join([*map(compressor.compress, blocks), compressor.flush()])
 
 
 def _member(name: str, data: bytes, time: int) -> tuple[bytes, bytes, bytes]:

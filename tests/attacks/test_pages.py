@@ -10,11 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from client.miner import mine
 from client.reading.reader import MAX_LAID_ASIDE, Reader
 from client.reading.seen import Wanted, see
+from client.results import FetchResult, MinedPage
+from common.wire import Outcome, UrlTask
+from tests.tickets import job_settings
 from tests.waiting import wait_until
 
 NOISE_SECONDS = 4.0  # that a busy machine may add to a second
+ALL_KEPT = job_settings(document_save=True)
 ALL = Wanted(unfollowed=True, shown=True)
 # Honest, and not certainly harmless: read in a process of its own.
 HONEST = b"<title>Honest</title>" + b"".join(b"<p>One <a href=%d>two</a>" % number for number in range(5_000))
@@ -135,6 +140,49 @@ def test_hostile_pages_of_other_hosts_delay_no_page(name: str) -> None:
         before = time.monotonic()
         assert crowd.reader.read(HONEST, ALL, "honest.example") == see(HONEST, ALL)
         assert time.monotonic() - before < 1.0 + NOISE_SECONDS or crowd.ended < hosts / 2
+
+
+BASE = b'<base href="http://h.example/%b/">'
+LINKS = b"".join(b"<a href=%d>" % number for number in range(50_000))
+HAN = "".join(map(chr, range(0x4E00, 0x4E00 + 3_800))).encode()
+# Those that cost it not when they are read, but before or behind that: charset, content type, and the page.
+MINED: dict[str, tuple[str, str, Callable[[], bytes]]] = {
+    "no windows-1253": ("windows-1253", "text/html", _many(b"\xd2", 19_000_000)),
+    "no UTF-16": ("utf-16", "text/html", _many(b"\0\xdc", 9_500_000)),
+    "no EUC-JP": ("euc-jp", "text/html", _many(b"\xff\xad\xa1", 1_000_000)),
+    "UTF-8 by the header, another by itself": (
+        "utf-8", "text/html", lambda: b"<meta charset=windows-1251>" + b"ab\xe9" * 6_300_000
+    ),
+    "plain text that is none": ("windows-1253", "text/plain", _many(b"\xd2", 19_000_000)),
+    "many long addresses": ("", "text/html", lambda: BASE % (b"a" * 1_900) + LINKS),
+    "many long addresses that XML escapes": ("", "text/html", lambda: BASE % (b"&" * 1_900) + LINKS),
+    "one text in many anchors": ("", "text/html", lambda: LINKS.replace(b">", b"><object>") + b'"' * 500),
+    "hosts of 3,800 characters": ("", "text/html", _numbered(b"<a href='http://%d" + HAN + b"/'>x</a>", 600)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MINED)
+def test_what_is_made_of_hostile_pages_delays_no_page(name: str) -> None:
+    charset, content_type, make = MINED[name]
+    reader = Reader()
+
+    def mined(host: str, body: bytes, **more: str) -> MinedPage:
+        url = f"http://{host}.example/"
+        result = FetchResult(UrlTask(url), Outcome.STORED, status=200, final_url=url, body=body, **more)
+        return mine(result, ALL_KEPT, reader)
+
+    body, honest = make(), b"<title>Honest</title><a href=x>one</a>"
+    mined("first", HONEST, content_type="text/html")
+    with ThreadPoolExecutor(2) as pool:
+        pages = [pool.submit(mined, f"hostile{n}", body, charset=charset, content_type=content_type) for n in range(2)]
+        longest = 0.0
+        while not all(page.done() for page in pages):
+            before = time.monotonic()
+            assert mined("honest", honest, content_type="text/html").links == ["http://honest.example/x"]
+            longest = max(longest, time.monotonic() - before)
+        assert longest < 0.5 + NOISE_SECONDS
+        assert all(len(page.result().xml) < 20_000_000 for page in pages)
+    reader.close()
 
 
 def test_more_hostile_hosts_than_places() -> None:

@@ -286,6 +286,14 @@ def test_links_take_room_until_they_are_packed(harvest_of: Callable[[int], Harve
     assert room.used == 0
 
 
+def test_long_links_take_more_room(harvest_of: Callable[[int], Harvest], room: Room) -> None:
+    harvest = harvest_of(1)
+    harvest.add(_page("http://a.test/", *(f"http://a.test/{'x' * 1_900}{number}" for number in range(1_000))), FACT)
+    assert room.used > 1_900_000
+    _cut(harvest)
+    assert room.used == 0
+
+
 def test_what_sitemaps_say_is_reported_apart_from_links(
     spool: Spool, clock: ManualClock, room: Room, recent: RecentlySent
 ) -> None:

@@ -1,6 +1,8 @@
 """Encodings: the order in which browsers look, the labels they know, and no exception for any input."""
 
 import codecs
+import threading
+import time
 
 import pytest
 from hypothesis import example, given
@@ -10,6 +12,7 @@ from client import charset
 from tests.packages import debian_pages
 
 APACHE = debian_pages("apache2-doc")
+NOISE_SECONDS = 0.4  # that a busy machine may add
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy. "
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю. "
 JAPANESE = "こんにちは世界。日本語のページです。"
@@ -231,6 +234,47 @@ def test_undecodable_bytes_are_replaced() -> None:
     assert charset.decode(b"a\xffb", "utf-8") == ("a\ufffdb", "utf-8")
     assert charset.decode(b"a\x81b", "windows-1252") == ("a\ufffdb", "windows-1252")
     assert charset.decode(b"a\x00\xd8", "utf-16") == ("a\ufffd", "utf-16le")
+
+
+@given(st.sampled_from(sorted(set(charset._NAME_OF_LABEL.values()) - {"euc-jp"})), st.binary(max_size=300))
+@example("utf-16le", b"a\0\0\xdc" * 20_000 + b"\0")
+@example("utf-16be", b"\xfe\xff\0a" + b"\xd8\0\xdc\0" * 50_000 + b"\xd8\0\0a\xd8")
+def test_text_is_what_the_codec_makes_of_it(name: str, body: bytes) -> None:
+    expected = body.decode(charset._CODECS.get(name, name), "replace").removeprefix("\ufeff")
+    assert charset.text_of(body, name) == expected
+
+
+@pytest.mark.parametrize(("name", "octets"), [
+    ("windows-1253", b"\xd2"), ("iso-8859-6", b"\xff"), ("euc-jp", b"\xff"), ("euc-jp", b"\xad\xa1"),
+    ("gb18030", b"\xff"), ("iso-2022-jp", b"\x80"), ("utf-8", b"\xff"), ("utf-16le", b"\x00\xdc"),
+    ("utf-16be", b"\xdc\x00"),
+])  # fmt: skip
+def test_what_is_no_text_holds_up_no_other_thread(name: str, octets: bytes) -> None:
+    """Codecs that call a handler for each octet do so in one go, which nobody can interrupt."""
+    body = octets * ((1_000_000 if name == "euc-jp" else 8_000_000) // len(octets))
+    ended, gaps = threading.Event(), [0.0]
+
+    def work_meanwhile() -> None:
+        before = time.monotonic()
+        while not ended.wait(0.001):
+            gaps.append(time.monotonic() - before)
+            before = time.monotonic()
+
+    other = threading.Thread(target=work_meanwhile)
+    other.start()
+    began = time.thread_time()
+    charset.text_of(body, name)
+    seconds = time.thread_time() - began
+    ended.set()
+    other.join()
+    assert seconds < 0.5 + NOISE_SECONDS
+    assert max(gaps) < 0.1 + NOISE_SECONDS
+
+
+def test_euc_jp_is_mended_unless_most_of_it_is_none() -> None:
+    assert charset.text_of(b"\xad\xa1" * 20_000, "euc-jp") == "①" * 20_000
+    assert charset.text_of(b"\xad\xa1" * 20_001, "euc-jp")[0] != "①"
+    assert charset.text_of("漢字".encode("euc-jp") * 500_000 + b"\xad\xa1", "euc-jp").endswith("漢字①")
 
 
 def test_detection_reads_a_sample_only(monkeypatch: pytest.MonkeyPatch) -> None:

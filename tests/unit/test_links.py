@@ -10,6 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from client import links, text
 from client.walk import walk
+from common.page import len_in_xml
 from common.urls import resolve
 from tests.oracle import anchor_text
 from tests.web.nginx import python_docs
@@ -144,6 +145,48 @@ def test_anchor_text(html: str, text: str) -> None:
 def test_the_number_of_links_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "MAX_LINKS", 10)
     assert _addresses("".join(f"<a href={number}>" for number in range(100))) == [f"/dir/{n}" for n in range(10)]
+
+
+LONG = "http://example.org/" + "a" * 1_000 + "/"
+LONG_TEXT = '"' * links.MAX_ANCHOR_LENGTH
+
+
+@pytest.mark.parametrize(("page_bytes", "base", "most"), [
+    (0, LONG, links.MIN_ADDRESS_BYTES),
+    (500_000, LONG, links.MIN_ADDRESS_BYTES + 4 * 500_000),
+    (500_000, LONG.replace("aa", "a&"), links.MIN_ADDRESS_BYTES + 4 * 500_000),
+    (20_000_000, LONG, links.MAX_ADDRESS_BYTES),
+])  # fmt: skip
+def test_addresses_together_are_bounded(page_bytes: int, base: str, most: int) -> None:
+    allowance = links.Allowance(page_bytes)
+    found = links.resolved({f"{number:05}": "" for number in range(20_000)}, base, BASE, allowance=allowance)
+    size = len_in_xml(found[0][0])
+    assert len(found) == most // size
+    assert allowance.is_used_up
+
+
+def test_texts_of_anchors_together_are_bounded() -> None:
+    references = {str(number): LONG_TEXT for number in range(2_000)}
+    allowance = links.Allowance(1_000_000)
+    texts = [text for _, text in links.resolved(references, "", BASE, allowance=allowance)]
+    most = links.MAX_ANCHOR_BYTES // len_in_xml(LONG_TEXT)
+    assert texts == [LONG_TEXT] * most + [""] * (2_000 - most)
+    assert not allowance.is_used_up
+
+
+def test_an_allowance_that_is_used_up_stays_so() -> None:
+    allowance = links.Allowance(0)
+    assert links.resolved({f"{number:05}": "" for number in range(1_000)}, LONG, BASE, allowance=allowance)
+    assert links.resolved({"x": ""}, "", BASE, allowance=allowance) == []
+    assert allowance.is_used_up
+
+
+def test_pages_with_many_links_are_within_the_bounds() -> None:
+    references = {f"/a/folder/and/page-{number:05}.html": "A text of some length" for number in range(9_000)}
+    html = "".join(f"<a href={reference}>{text}</a>" for reference, text in references.items())
+    allowance = links.Allowance(len(html))
+    assert len(links.resolved(references, "", BASE, allowance=allowance)) == 9_000
+    assert not allowance.is_used_up
 
 
 @given(st.lists(st.text(max_size=20), max_size=5))

@@ -1,6 +1,8 @@
 """A loop that survives what is raised in it: what becomes of what was in hand, the pauses, and the counts."""
 
+import gc
 import logging
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -174,3 +176,38 @@ def test_a_damaged_file_says_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "caught").write_text(text)
     assert read_caught(tmp_path / "caught") == {}
     assert Caught(tmp_path / "caught").note("ship", OSError("first")) == 1
+
+
+class Page:
+    """Something in hand that one can ask about when it is gone."""
+
+
+@pytest.mark.parametrize("times", [0, 1, 12], ids=["nothing is raised", "work raises", "rescue raises, too"])
+def test_what_was_in_hand_is_let_go_before_the_next_is_taken(pauses: Pauses, times: int) -> None:
+    gone: list[bool] = []
+    known: list[weakref.ref[Page]] = []
+
+    def take() -> Page | None:
+        gone.extend(page() is None for page in known)
+        if known:
+            return None
+        page = Page()
+        known.append(weakref.ref(page))
+        return page
+
+    left = list(range(times))
+
+    def work(*_: object) -> bool:
+        if left:
+            raise KeyError(left.pop())
+        return True
+
+    loop: Loop[Page] = Loop("pages", Caught(), pauses)
+    gc.disable()
+    logging.disable()  # pytest keeps what is logged, and with it the error
+    try:
+        loop.run(take, work, work)
+    finally:
+        logging.disable(logging.NOTSET)
+        gc.enable()
+    assert gone == [True]

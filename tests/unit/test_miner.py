@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from client import miner
+from client.reading.seen import Wanted, see
 from client.results import FetchResult
 from common import urls
 from common.wire import JobSettings, Outcome, UrlTask
-from tests.mining import mine
+from tests.mining import READER, mine
 
 SETTINGS = JobSettings(
     ftp_host="",
@@ -195,6 +196,8 @@ PLAIN_TEXTS = {  # body, charset of the header, text, encoding
     "UTF-8": (PLAIN.encode(), "utf-8", None, "utf-8"),
     "nothing said": (PLAIN.encode(), "", None, "utf-8"),
     "a byte order mark": (PLAIN.encode("utf-16"), "koi8-r", None, "utf-16le"),
+    "UTF-16 by the header": (PLAIN.encode("utf-16-le"), "UTF-16", None, "utf-16le"),
+    "the other UTF-16 by the header": (PLAIN.encode("utf-16-be"), "utf-16be", None, "utf-16be"),
     "another encoding": (PLAIN.encode("iso-8859-2"), "latin2", None, "iso-8859-2"),
     "a meta in it is text": (b"<meta charset=koi8-r> \xc5\xbe", "", "<meta charset=koi8-r> ž", "utf-8"),
     "ASCII": (b"plain", "", "plain", "utf-8"),
@@ -291,14 +294,34 @@ HOSTILE = {
     "ruby": "b'<rt>' * 100_000",
     "items": "b'<li><dd>' * 100_000",
     "drawing": "b'<svg>' + b'<g>' * 100_000 + b'</x>' * 100_000",
+    "a long base": "BASE % (b'a' * 1_900) + LINKS",
+    "a long base that XML escapes": "BASE % (b'&' * 1_900) + LINKS",
+    "a long base without links to follow": "BASE % (b'a' * 1_900) + b'<a rel=nofollow href=x>' + LINKS",
+    "a long base and a large character": "BASE % (b'a' * 1_900) + '\U0001f600'.encode() + LINKS * 8",
+    "one text in many anchors": "b''.join(b'<a href=%d><object>' % n + TEXT * (n % 60 < 1) for n in range(20_000))",
+    "hosts of 3,800 characters": "b''.join(b'<a href=\"http://%d%b/\">' % (n, NAME) for n in range(600))",
+    "no windows-1253": "in_('windows-1253', b'\\xd2' * 19_000_000)",
+    "no UTF-16": "in_('utf-16', b'\\0\\xdc' * 9_500_000)",
+    "no EUC-JP": "in_('euc-jp', b'\\xff\\xad\\xa1' * 6_000_000)",
+    "no UTF-8, but what it says": "in_('utf-8', b'<meta charset=windows-1251>' + b'ab\\xe9' * 6_300_000)",
+    "UTF-8 with large characters": "'<p>\U0001f600'.encode() * 2_700_000",
 }
 _CHILD = """
 import random, resource, sys, time
 from tests.unit.test_miner import _fetched
 from tests.mining import READER, mine, peak_kilobytes_outside
+def in_(encoding, text):
+    global charset
+    charset = encoding
+    return text
+charset = ""
+LINKS = b''.join(b'<a href=%d>' % n for n in range(50_000))
+TEXT = b'"' * 500
+BASE = b'<base href="http://h.example/%b/">'
+NAME = ''.join(map(chr, range(0x4e00, 0x4e00 + 3_800))).encode()
 body = {body}
 before = resource.getrusage(resource.RUSAGE_SELF)
-page = mine(_fetched(body))
+page = mine(_fetched(body, charset=charset))
 after = resource.getrusage(resource.RUSAGE_SELF)
 outside = peak_kilobytes_outside()
 READER.close()
@@ -326,6 +349,41 @@ def test_a_page_that_was_cut_says_so() -> None:
     page = mine(_fetched(b"<a href=x>" + b"<div>" * 100_000), SETTINGS)
     assert page.links == ["http://example.org/dir/x"]
     assert page.detail == "mined in part: the first 30005 of 500010 bytes"
+
+
+def test_a_page_whose_links_are_cut_says_so() -> None:
+    body = b'<base href="http://h.example/' + b"a" * 1_900 + b'/">' + b"".join(b"<a href=%d>" % n for n in range(5_000))
+    page = mine(_fetched(body), replace(SETTINGS, document_save=True))
+    assert 500 < len(page.links) < 1_000
+    assert page.detail == f"mined in part: the first {len(page.links)} addresses"
+    assert len(page.xml) < 2_000_000
+    followed = mine(_fetched(b"<a rel=nofollow href=x>" + body), replace(SETTINGS, rel_nofollow=True))
+    assert 500 < len(followed.links) < 1_000
+
+
+CUT = [
+    ("utf-8", "<p>žluťoučký</p>".encode() * 500_000, "utf-8"),
+    ("", "<p>žluťoučký</p>".encode() * 500_000, "utf-8"),
+    ("", "žluťoučký ".encode() * 500_000 + "<p>ž</p>".encode() * 400_000, "utf-8"),
+    ("windows-1251", "<p>Съешь</p>".encode("windows-1251") * 800_000, "windows-1251"),
+    ("", b"<meta charset=gbk>" + "<p>網頁</p>".encode("gbk") * 1_000_000, "gbk"),
+]
+
+
+@pytest.mark.parametrize(("charset", "body", "encoding"), CUT)
+def test_a_page_is_cut_between_characters(
+    charset: str, body: bytes, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is decoded; half a character at the end would make another encoding of it."""
+    read: list[bytes] = []
+    monkeypatch.setattr(READER, "read", lambda html, *_: read.append(html) or see(html[:1000], Wanted()))
+    page = mine(_fetched(body, charset=charset))
+    assert page.meta is not None
+    assert page.meta.encoding == encoding
+    assert b"\xef\xbf\xbd" not in read[0]
+    assert 7_900_000 < len(read[0]) <= 8_000_000
+    assert page.detail.startswith("mined in part: the first 1000 of ")
+    assert int(page.detail.split()[-2]) >= len(body)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,7 +10,7 @@ from lxml import etree
 
 import common.page
 from common.errors import BundleError
-from common.page import PageMeta, PageText, iso_time, page_xml, read_page_xml
+from common.page import PageMeta, PageText, iso_time, len_in_xml, page_xml, read_page_xml
 
 SCHEMA = etree.XMLSchema(etree.parse(Path(common.page.__file__).with_name("page.xsd")))
 META = PageMeta(
@@ -69,6 +69,19 @@ def test_links_come_back_in_order(links: list[tuple[str, str]]) -> None:
     root = _parsed(page_xml(META, PageText(links=links)))
     found = [(link.get("url"), link.text or "") for link in root.iterfind("links/link")]
     assert found == [(url, _as_stored(text)) for url, text in links]
+
+
+@pytest.mark.parametrize("number", [0, 1_999, 2_000, 2_001, 4_000, 5_000])
+def test_any_number_of_links_comes_back(number: int) -> None:
+    links = [(f"http://example.org/{link}", f"text {link}") for link in range(number)]
+    meta, content = read_page_xml(page_xml(META, PageText(links=iter(links), text="all", http_encoding="koi8-r")))
+    assert (list(content.links), content.text, meta.url) == (links, "all", META.url)
+
+
+def test_what_a_text_takes_is_told_before() -> None:
+    text = "a<b>&\"\r'"
+    plain, more = (len(page_xml(META, PageText([("http://a.org/", anchor)]))) for anchor in ("", text))
+    assert len_in_xml(text) == more - plain
 
 
 @given(_texts, _texts, _texts)

@@ -1,15 +1,19 @@
 """Reading pages: here or in another process, the same is seen; what goes wrong there costs the rest of a page."""
 
+import gc
 import gzip
 import logging
 import os
+import queue
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from client.children import ChildTrouble
+from client.line import Line
 from client.reading.process import Limits, OutOfTime, ProcessMaker, ReadingProcess
 from client.reading.reader import MAX_PAGE_MEMORY, Reader
 from client.reading.seen import Seen, Wanted, see
@@ -86,6 +90,52 @@ def test_a_page_that_takes_too_long_is_read_in_part_and_its_host_gets_no_more_ti
     assert reader.read(RISKY, ALL, "hostile.example").length < len(RISKY)
     assert [lane._process for lane in reader._page_lanes] == [None] * 3, "nobody was asked"
     reader.close()
+
+
+def test_who_wants_its_lock_back_lets_others_work() -> None:
+    """Else the one who has the lock waits for its turn to work, and the one at work for the lock."""
+    items: queue.Queue[int | None] = queue.Queue()
+    line, lock, done = Line(items, 1), threading.Lock(), []
+    reader = Reader(aside=line.aside)
+
+    def wait_for_the_lock() -> None:
+        assert line.take() == 1
+        lock.acquire()
+        with reader._released(lock):
+            other.start()
+            wait_until(lock.locked, 10)
+        lock.release()
+
+    def have_the_lock() -> None:
+        with lock:
+            items.put(2)
+            done.append(line.take())
+        line.take()
+
+    other = threading.Thread(target=have_the_lock, daemon=True)
+    first = threading.Thread(target=wait_for_the_lock, daemon=True)
+    items.put(1)
+    first.start()
+    wait_until(lambda: done == [2], 10)
+    items.put(None)
+    for thread in (first, other):
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("max_seconds", [0.1, 60.0], ids=["never read", "read in another lane"])
+def test_a_page_that_took_long_is_not_kept(max_seconds: float) -> None:
+    """An error that is remembered leads to all that was there when it was raised: 20 MB, until garbage is searched."""
+    reader = Reader(max_seconds=max_seconds)
+    page = HTML + b"<div>" * 30_000
+    before = sys.getrefcount(page)
+    gc.disable()
+    try:
+        reader.read(page, ALL, "hostile.example")
+        assert sys.getrefcount(page) == before
+    finally:
+        gc.enable()
+        reader.close()
 
 
 def test_too_much_memory_ends_the_process_of_the_page_only(reader: Reader, caplog: pytest.LogCaptureFixture) -> None:

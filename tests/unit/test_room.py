@@ -2,7 +2,7 @@
 
 import threading
 
-from client.room import Room
+from client.room import LARGE_BYTES, Room
 from tests.waiting import wait_until
 
 
@@ -29,6 +29,16 @@ def test_what_is_larger_than_everything_gets_all_of_it() -> None:
     assert not room.take(1, timeout_seconds=0.01)
     room.grow(-500)
     assert room.take(1, timeout_seconds=0.01)
+
+
+def test_large_ones_leave_a_quarter_to_others() -> None:
+    room = Room(8 * LARGE_BYTES)
+    assert room.take(4 * LARGE_BYTES)
+    assert not room.take(3 * LARGE_BYTES, timeout_seconds=0.01)
+    assert room.take(2 * LARGE_BYTES)
+    for _ in range(2):
+        assert room.take(LARGE_BYTES, timeout_seconds=0.01)
+    assert not room.take(1, timeout_seconds=0.01)
 
 
 def test_says_when_it_becomes_narrow() -> None:

@@ -1,6 +1,8 @@
 """Addresses and identities: their properties. The cases of the specifications are in test_url_cases."""
 
 import re
+import time
+import unicodedata
 
 import pytest
 from hypothesis import example, given
@@ -72,6 +74,42 @@ def test_resolve_never_raises_and_gives_crawlable_addresses(reference: str, base
     if address is not None:
         assert _CRAWLABLE.fullmatch(address)
         assert len(address) <= urls.MAX_URL_LENGTH
+
+
+HAN = "".join(map(chr, range(0x4E00, 0x4E00 + 3_900)))
+ESCAPED_HAN = "".join(f"%{octet:02x}" for octet in HAN[:1_000].encode())
+
+
+@pytest.mark.parametrize("reference", [
+    f"http://{HAN}/", f"//{HAN}", f"\\\\{HAN}", f"https:{HAN}", f"ht\ntp:/\t/{HAN[:2_000]}\n{HAN[2_000:]}?x#y", f" \0HTTP://u@{HAN}:80/",
+    f"http://{ESCAPED_HAN}/", f"http://www.{HAN}.org/", f"file://{HAN}/", f"http://a.org@{HAN}", f"///{HAN}",
+])  # fmt: skip
+def test_a_name_of_any_length_is_refused_at_once(reference: str) -> None:
+    """To look at one that is not ASCII takes the square of its length."""
+    before = time.thread_time()
+    for _ in range(10):
+        assert urls.resolve(reference, "http://a.org/") is None
+    assert time.thread_time() - before < 0.05
+
+
+@pytest.mark.parametrize(("reference", "address"), [
+    (f"#{HAN}", "http://a.org/"),
+    (f"http://b.org/#{HAN}", "http://b.org/"),
+    (f"http://{HAN[:1_000]}@b.org/", "http://b.org/"),
+    (f"{HAN[:1_000]}/../x", "http://a.org/x"),
+    (f"http:{'x' * 600}č", f"http://a.org/{'x' * 600}%C4%8D"),
+    (f"http:/{'x' * 600}č", f"http://a.org/{'x' * 600}%C4%8D"),
+    (f"/{'x' * 600}č", f"http://a.org/{'x' * 600}%C4%8D"),
+])
+def test_what_is_long_and_yet_an_address(reference: str, address: str) -> None:
+    assert urls.resolve(reference, "http://a.org/") == address
+
+
+def test_a_name_with_accents_apart_may_be_as_long_as_with_them() -> None:
+    names = ".".join(["ệ" * 55] * 3)
+    address = urls.resolve(f"http://{names}/")
+    assert address is not None
+    assert urls.resolve(f"http://{unicodedata.normalize('NFD', names)}/") == address
 
 
 @given(addresses)
