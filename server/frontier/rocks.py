@@ -185,7 +185,7 @@ class RocksStore:
 
     def close(self) -> None:
         """StoreError if what it did in the background has met damage, and for whoever still reads or writes."""
-        self._handles = []
+        self._handles.clear()  # not only forgotten: the trace of an error may hold the list, and with it the database
         notes, self._notes = self._notes, None
         tables, self._tables = self._tables, [_Away()] * len(Table)
         with _translated("closed"), ExitStack() as stack:  # all of them, also if one fails

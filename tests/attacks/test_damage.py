@@ -326,6 +326,7 @@ LOSSES: dict[str, tuple[str, Damage, str]] = {
     "log: its last byte is cut off": ("*.log", lambda path: os.truncate(path, path.stat().st_size - 1), SOME),
     "log: nothing in it": ("*.log", cut(0.0), NOTHING),
     "log: a block in the middle": ("*.log", zeroed(0.5), SOME),
+    "log: its first block": ("*.log", zeroed(0.0), NOTHING),
     "log: its last block": ("*.log", zeroed(0.999), SOME),
     "log: deleted": ("*.log", deleted, NOTHING),
     "MANIFEST: a byte": ("MANIFEST-*", flipped(0.5), ALL),
