@@ -1,5 +1,6 @@
 """Goes on with what is left of a damaged frontier. What is there is kept first: somebody may know how to do more."""
 
+import gc
 import os
 import shutil
 from dataclasses import dataclass
@@ -66,8 +67,9 @@ def _damage(folder: Path) -> DamagedStore | None:
         finally:
             store.close()
     except DamagedStore as damage:
-        # Its traceback holds an iterator, and that the database: nobody could open it.
+        # Its traces hold iterators and tables, also in circles, and those the database: nobody could open it.
         damage.__traceback__ = damage.__cause__ = damage.__context__ = None
+        gc.collect()
         return damage
     return None
 

@@ -1,5 +1,6 @@
 """The store on RocksDB, the only module that knows it. A table is a column family; one log makes batches atomic."""
 
+import gc
 import logging
 import os
 import re
@@ -200,6 +201,7 @@ class RocksStore:
         _log.warning("opening the frontier again after a failed write")
         with suppress(Exception):  # it tells of the failed write once more, and is closed all the same
             self.close()
+        gc.collect()  # the traces of what failed hold tables in circles, and those the database
         self._is_broken = False  # first: a sync of another thread may fail as soon as it is open
         try:
             self._open(read_only=False)

@@ -701,8 +701,21 @@ def test_damage_that_is_met_in_the_background_is_told_at_the_end(large: Path, tm
         store.close()
 
 
-def test_recover_opens_what_has_a_damaged_table(large: Path, tmp_path: Path) -> None:
-    """Met while it is read; then nothing may hold the database open."""
+@pytest.mark.parametrize("when", ["while it is read", "while it is closed"])
+def test_recover_opens_what_has_damaged_tables(
+    large: Path, tmp_path: Path, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever they are met, nothing may hold the database open then."""
+    close = RocksStore.close
+
+    def close_after_background_work(store: RocksStore) -> None:
+        for table in store._tables:
+            with suppress(Exception):
+                table.compact_range(None, None)
+        close(store)
+
+    if when == "while it is closed":
+        monkeypatch.setattr(RocksStore, "close", close_after_background_work)
     folder = shutil.copytree(large, tmp_path / "store")
     for path in folder.glob("*.sst"):  # all of them: some may be in use no more, or not yet
         flipped(0.4)(path)
