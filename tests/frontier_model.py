@@ -461,6 +461,7 @@ class Model:
     def report(self, job: int, outcomes: Iterable[tuple[str, Outcome]], facts: Iterable[HostFact]) -> tuple[int, int]:
         """The numbers of accepted and refused results."""
         before, accepted, refused = self.holders(), 0, 0
+        held = {self.urls[url].host for url in self.of("leased", job=job)}
         signs: dict[str, Counter[str]] = {}
         self.touched = touched = set[str]()
         for url, outcome in self._in_order(job, outcomes):
@@ -483,7 +484,8 @@ class Model:
         for name, seen in signs.items():
             self._read_signs(self.hosts[name], seen)
         for fact in facts:
-            self._learn(fact)
+            if fact.host in held or fact.host in signs:  # others are not for this job to speak of
+                self._learn(fact)
         if job in self.jobs:
             self.renew(job)
         self._after(before)

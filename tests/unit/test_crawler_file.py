@@ -14,7 +14,7 @@ from common.config import from_options
 from common.errors import ConfigError
 from onehost.crawler_file import parse
 from onehost.crawler_options import CrawlerOptions, take_over
-from onehost.main import _parser
+from onehost.main import parser
 from tests.crawler_file import EXAMPLE
 
 
@@ -112,7 +112,7 @@ def take(tmp_path: Path) -> Take:
     def taken(text: str, *arguments: str) -> tuple[argparse.Namespace, CrawlerOptions]:
         file = tmp_path / "crawler.conf"
         file.write_text(text)
-        options = _parser().parse_args([*arguments, "--crawler-conf", str(file)])
+        options = parser().parse_args([*arguments, "--crawler-conf", str(file)])
         return options, take_over(options)
 
     return taken
@@ -236,10 +236,10 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes | Non
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(ConfigError, match=r"x\.conf cannot be read"):
-        take_over(_parser().parse_args(["--crawler-conf", str(file)]))
+        take_over(parser().parse_args(["--crawler-conf", str(file)]))
 
 
 def test_without_a_file_nothing_changes() -> None:
-    options = _parser().parse_args(["http://example.org/"])
+    options = parser().parse_args(["http://example.org/"])
     assert take_over(options) == CrawlerOptions()
     assert options.urls == ["http://example.org/"]
