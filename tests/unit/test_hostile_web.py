@@ -4,7 +4,7 @@ import tarfile
 import threading
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from client.fetcher import Fetcher, Turn, Visit
 from client.results import FetchResult, MinedPage
 from client.robots import Robots
 from client.transport import Transport
-from common.bundle import BundleWriter, read_pages
+from common.bundle import MANIFEST_NAME, BundleWriter, read_pages
 from common.clock import ManualClock
 from common.names import domain_name
 from common.urls import MAX_URL_LENGTH, host_of
@@ -200,21 +200,34 @@ def folded(name: str) -> str:
     return "/".join(part.rstrip(". ") for part in unicodedata.normalize("NFKC", name).casefold().split("/"))
 
 
-def test_names_do_not_collide_and_stay_inside(client: Client, tmp_path: Path) -> None:
-    pages = [client.page(case.path) for case in NAMES]
-    writer = BundleWriter(domain_name(host_of(pages[0].task.url)), "1", "tar.bz2")
+def _without_repeats(pages: Sequence[MinedPage]) -> list[list[MinedPage]]:
+    """As jobs have them: a page once, in whatever form its address is."""
+    jobs: list[dict[str, MinedPage]] = [{}]
     for page in pages:
         assert page.meta is not None
-        writer.add(page.meta, page.data_name, page.body, page.xml)
-    bundle = writer.write(tmp_path, int(time.time()))
-    stored = [(entry.meta.original_url, body) for entry, body, _ in read_pages(bundle)]
-    assert stored == [(page.task.url, page.body) for page in pages]
-    folder = tmp_path / "unpacked"
-    with tarfile.open(bundle) as tar:
-        names = tar.getnames()
-        tar.extractall(folder, filter="data")  # raises for whatever would leave the folder
-    assert len({folded(name) for name in names}) == len(names)
-    assert len([path for path in folder.rglob("*") if path.is_file()]) == len(names) == 2 * len(pages) + 1
+        free = next((job for job in jobs if page.meta.digest not in job), None)
+        if free is None:
+            jobs.append(free := {})
+        free[page.meta.digest] = page
+    return [list(job.values()) for job in jobs]
+
+
+def test_names_do_not_collide_and_stay_inside(client: Client, tmp_path: Path) -> None:
+    pages = [client.page(case.path) for case in NAMES]
+    folder, names = tmp_path / "unpacked", list[str]()
+    for job, same in enumerate(_without_repeats(pages), start=1):
+        writer = BundleWriter(domain_name(host_of(pages[0].task.url)), str(job), "tar.bz2")
+        for page in same:
+            assert page.meta is not None
+            writer.add(page.meta, page.data_name, page.body, page.xml)
+        bundle = writer.write(tmp_path, int(time.time()))
+        stored = [(entry.meta.original_url, body) for entry, body, _ in read_pages(bundle)]
+        assert stored == [(page.task.url, page.body) for page in same]
+        with tarfile.open(bundle) as tar:
+            names += [name for name in tar.getnames() if name != MANIFEST_NAME]
+            tar.extractall(folder, filter="data")  # raises for whatever would leave the folder
+    assert len({folded(name) for name in names}) == len(names) == 2 * len(pages)
+    assert len([path for path in folder.rglob("*") if path.is_file()]) == len(names) + 1
     assert all(len(part) <= 255 for name in names for part in name.split("/"))
 
 
